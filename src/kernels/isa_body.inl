@@ -1,0 +1,13 @@
+// Every algorithm, and the table of them, for the ISA whose vector names are in scope. Included
+// inside the ISA's namespace; the unnamed namespace keeps all symbols local to the object file.
+namespace {
+#include "kernels/norm.inl"
+}  // namespace
+
+extern const KernelTable kTable;
+const KernelTable kTable = {
+    SLUICE_ISA_NAME,
+#define KERNEL(name, Args, tolerance) name,
+#include "kernels/kernels.inc"
+#undef KERNEL
+};
