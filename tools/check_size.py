@@ -23,21 +23,25 @@ HIDDEN = re.compile(
     r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'"        # character, but not 1'000
     r"|^[ \t]*#(?:\\\n|[^\n])*",                   # preprocessor line
     re.DOTALL | re.MULTILINE)
-SCOPE = re.compile(r"\b(?:namespace|class|struct|union|enum|extern)\b")
+SCOPE = re.compile(r"(?:namespace|class|struct|union|enum)\b")
+TYPE = re.compile(r"\b(?:class|struct|union)\b")
+BODY_FOLLOWS = (")", "const", "override", "noexcept", "final")
 
 
 def blank(match):
     return re.sub(r"[^\n]", " ", match.group())
 
 
-def is_function(head):
-    """Whether the text before a brace, outside functions, opens a function body."""
+def is_function(head, previous):
+    """Whether `head`, the text between the symbol `previous` and a brace, opens a function body."""
+    head = head.strip()
+    if not head:
+        return previous == "}"  # after the last of a constructor's braced initialisers
     if "(" not in head:
         return False
-    # `struct X alignas(8) {` and `enum class E : decltype(x) {` are scopes; so is `X x = {f(), {`.
-    before_parenthesis = head[:head.index("(")]
-    return not (SCOPE.match(before_parenthesis.strip()) and not head.rstrip().endswith(
-        (")", "const", "override", "noexcept", "final")))
+    if TYPE.search(head.rpartition(")")[2]):
+        return False            # template <...> requires(...) struct X {
+    return not (SCOPE.match(head) and not head.endswith(BODY_FOLLOWS))  # struct alignas(64) X {
 
 
 def long_functions(text):
@@ -45,15 +49,14 @@ def long_functions(text):
     text = HIDDEN.sub(blank, text)
     open_scopes = []  # per open brace: None, or the line where a function body starts
     function = None   # depth of the brace that opened the current function
-    head_start = 0
-    line = 1
+    previous, head_start, line = ";", 0, 1
     for match in re.finditer(r"[{};\n]", text):
         symbol = match.group()
         if symbol == "\n":
             line += 1
             continue
         if symbol == "{":
-            starts = function is None and is_function(text[head_start:match.start()])
+            starts = function is None and is_function(text[head_start:match.start()], previous)
             if starts:
                 function = len(open_scopes)
             open_scopes.append(line if starts else None)
@@ -63,7 +66,7 @@ def long_functions(text):
                 function = None
                 if line - first + 1 > MAX_FUNCTION:
                     yield first, line - first + 1
-        head_start = match.end()
+        previous, head_start = symbol, match.end()
 
 
 def faults(root):
