@@ -16,13 +16,13 @@ namespace sluice {
 
 /// Which rows of which checkpoint tensor make up one matrix of the model.
 struct WeightName {
-  std::string name;   // Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight".
-                      // For one of many experts it holds "{}" where published files that keep one
-                      // tensor per expert have the number: "...mlp.experts.{}.gate_proj.weight";
-                      // a name without "{}" is a tensor of shape (n_experts, rows, cols).
-  int expert = -1;    // which expert; -1: not an expert's
-  int part = 0;       // tensors that stack several matrices by rows, e.g. [gate; up]:
-  int n_parts = 1;    //   this one is rows [part * rows, (part + 1) * rows) of n_parts * rows
+  std::string name;  // Hugging Face name, e.g. "model.layers.0.self_attn.q_proj.weight".
+                     // For one of many experts it holds "{}" where published files that keep one
+                     // tensor per expert have the number: "...mlp.experts.{}.gate_proj.weight";
+                     // a name without "{}" is a tensor of shape (n_experts, rows, cols).
+  int expert = -1;   // which expert; -1: not an expert's
+  int part = 0;      // tensors that stack several matrices by rows, e.g. [gate; up]:
+  int n_parts = 1;   //   this one is rows [part * rows, (part + 1) * rows) of n_parts * rows
 };
 
 /// A (rows, cols) matrix in a mapped file. Row i starts at data + i * row_bytes.
@@ -51,6 +51,8 @@ class Checkpoint {
   virtual MatrixSource matrix(const WeightName& name, int64_t rows, int64_t cols) const = 0;
   /// `n` values as f32, converted to Hugging Face's convention (GGUF's ssm_a becomes A_log, ...).
   virtual std::vector<float> vector(const WeightName& name, int64_t n) const = 0;
+  /// Tells the system that the matrix's pages of the mapping are not needed for now.
+  virtual void release(const MatrixSource&) const {}
   /// Every tensor of the file under its own name, in file order; for `sluice inspect`.
   virtual std::vector<const TensorView*> tensors() const = 0;
   /// GGUF only: the metadata keys, for tokenizer and template; nullptr otherwise.
@@ -58,8 +60,8 @@ class Checkpoint {
   virtual const std::filesystem::path& path() const = 0;
 };
 
-/// `path`: a folder with config.json and *.safetensors (single or sharded with an index), or a .gguf
-/// file (of a split set: the first part). Throws Error naming file, field and expectation.
+/// `path`: a folder with config.json and *.safetensors (single or sharded with an index), or a
+/// .gguf file (of a split set: the first part). Throws Error naming file, field and expectation.
 std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path);
 
 }  // namespace sluice

@@ -1,0 +1,186 @@
+#include "pipeline/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "kernels/kernels.h"
+
+namespace sluice {
+namespace {
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// How long a driver looks for work before it sleeps.
+constexpr int64_t kSpinNs = 100'000;
+
+}  // namespace
+
+Pipeline::Pipeline(const Checkpoint& checkpoint, std::unique_ptr<Model> model, const Plan& plan,
+                   const PipelineOptions& options)
+    : model_(std::move(model)), plan_(plan), pools_(options.pools) {
+  if (plan.n_blocks != int(model_->blocks.size())) {
+    throw Error(ErrorCode::kInvalidInput, "plan: n_blocks: expected {} for this model, got {}",
+                model_->blocks.size(), plan.n_blocks);
+  }
+  hops_ = route(plan);
+  std::vector<Group*> group_of;  // by stage
+  for (const StagePlan& stage : plan.stages) {
+    const std::vector<int>& cores = stage.cores.empty() ? options.default_cores : stage.cores;
+    const auto found = std::find_if(groups_.begin(), groups_.end(),
+                                    [&](const auto& group) { return group->cores == cores; });
+    if (found != groups_.end()) {
+      group_of.push_back(found->get());
+      continue;
+    }
+    auto group = std::make_unique<Group>();
+    group->cores = cores;
+    const int threads = stage.cores.empty() ? options.threads : int(cores.size());
+    group->pool = std::make_unique<ThreadPool>(threads, cores);
+    group->pass = std::make_unique<Pass>(kernels(), *group->pool, options.i8);
+    group_of.push_back(group.get());
+    groups_.push_back(std::move(group));
+  }
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    stages_.push_back(std::make_unique<Stage>(
+        *model_, checkpoint, plan.stages[s], hops_.front().stage == int(s),
+        StageOptions{.cache_f16 = options.cache_f16, .pools = options.pools}, *group_of[s]->pass));
+  }
+  const size_t n_frames = groups_.size() + 1;
+  for (size_t h = 0; h < hops_.size(); ++h) {
+    Group& group = *group_of[size_t(hops_[h].stage)];
+    group.hops.insert(group.hops.begin(), int(h));
+    inbox_.push_back(std::make_unique<Ring<Frame*>>(n_frames, group.doorbell));
+  }
+  finished_ = std::make_unique<Ring<Frame*>>(n_frames, groups_.front()->doorbell);
+  for (size_t i = 0; i < n_frames; ++i) {
+    frames_.push_back(std::make_unique<Frame>());
+    frames_.back()->stride = (model_->frame_width() + 15) / 16 * 16;
+    free_frames_.push_back(frames_.back().get());
+  }
+  for (auto& group : groups_) group->idle_since_ns = now_ns();
+  for (size_t g = 1; g < groups_.size(); ++g) {
+    groups_[g]->driver = std::thread([this, g] { drive(*groups_[g]); });
+  }
+}
+
+Pipeline::~Pipeline() {
+  stopping_ = true;
+  for (auto& group : groups_) group->doorbell.ring();
+  for (auto& group : groups_) {
+    if (group->driver.joinable()) group->driver.join();
+  }
+}
+
+void Pipeline::submit(Batch batch) {
+  CHECK(!free_frames_.empty());
+  Frame& frame = *free_frames_.back();
+  free_frames_.pop_back();
+  frame.batch = std::move(batch);
+  frame.reserve(int64_t(frame.batch.rows.size()));
+  frame.result.batch = frame.batch.id;
+  frame.result.rows.clear();
+  frame.result.logits.clear();
+  frame.result.error.clear();
+  frame.result.stages.assign(stages_.size(), {});
+  frame.sent_ns = now_ns();
+  CHECK(inbox_.front()->push(&frame));
+}
+
+Result Pipeline::next() {
+  CHECK(free_frames_.size() < frames_.size());
+  Group& group = *groups_.front();
+  int64_t idle_from = now_ns();
+  for (;;) {
+    const uint32_t seen = group.doorbell.count();
+    Frame* frame = nullptr;
+    if (finished_->pop(frame)) {
+      free_frames_.push_back(frame);
+      return std::move(frame->result);
+    }
+    if (serve(group)) {
+      idle_from = now_ns();
+    } else if (now_ns() - idle_from > kSpinNs) {
+      group.doorbell.wait(seen);
+    }
+  }
+}
+
+bool Pipeline::serve(Group& group) {
+  for (int hop : group.hops) {
+    Frame* frame = nullptr;
+    if (inbox_[size_t(hop)]->pop(frame)) {
+      run_hop(group, hop, *frame);
+      return true;
+    }
+  }
+  return false;
+}
+
+void Pipeline::run_hop(Group& group, int hop, Frame& frame) {
+  const Hop& what = hops_[size_t(hop)];
+  StageTiming& timing = frame.result.stages[size_t(what.stage)];
+  const int64_t start = now_ns();
+  const int64_t joins = group.pool->joins(), sync = group.pool->sync_ns();
+  // A driver that was free before the frame was sent has waited for it; the rest is the wire.
+  timing.wire_us += double(start - std::max(frame.sent_ns, group.idle_since_ns)) / 1e3;
+  timing.idle_us += double(std::max<int64_t>(0, frame.sent_ns - group.idle_since_ns)) / 1e3;
+  if (frame.result.error.empty()) {
+    try {
+      stages_[size_t(what.stage)]->run(frame, what);
+    } catch (const std::exception& e) {
+      frame.result.error =
+          fmt::format("stage {}: {}", plan_.stages[size_t(what.stage)].name, e.what());
+      frame.result.rows.clear();
+    }
+  }
+  const int64_t end = now_ns();
+  const double sync_us = double(group.pool->sync_ns() - sync) / 1e3;
+  timing.sync_us += sync_us;
+  timing.compute_us += double(end - start) / 1e3 - sync_us;
+  timing.joins += int32_t(group.pool->joins() - joins);
+  group.idle_since_ns = end;
+  frame.sent_ns = end;
+  const bool last = size_t(hop) + 1 == hops_.size();
+  CHECK((last ? *finished_ : *inbox_[size_t(hop) + 1]).push(&frame));
+}
+
+void Pipeline::drive(Group& group) {
+  int64_t idle_from = now_ns();
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const uint32_t seen = group.doorbell.count();
+    if (serve(group)) {
+      idle_from = now_ns();
+    } else if (now_ns() - idle_from > kSpinNs) {
+      if (!stopping_.load(std::memory_order_acquire)) group.doorbell.wait(seen);
+    }
+  }
+}
+
+int64_t Pipeline::weight_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& stage : stages_) bytes += stage->weight_bytes();
+  return bytes;
+}
+
+int64_t Pipeline::cache_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& stage : stages_) bytes += stage->cache_bytes();
+  return bytes;
+}
+
+std::vector<std::string> Pipeline::widened() const {
+  std::vector<std::string> names;
+  for (const auto& stage : stages_) {
+    for (const std::string& name : stage->widened()) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+}  // namespace sluice
