@@ -10,7 +10,9 @@
 
 namespace sluice {
 
-/// Values are GGUF's type numbers (ggml tensor types); safetensors types that GGUF lacks start at 100.
+/// Values are GGUF's type numbers (ggml tensor types); safetensors types that GGUF lacks start at
+/// 100.
+// clang-format off
 enum class DType : uint8_t {
   kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ5_0 = 6, kQ5_1 = 7, kQ8_0 = 8,
   kQ2_K = 10, kQ3_K = 11, kQ4_K = 12, kQ5_K = 13, kQ6_K = 14, kQ8_K = 15,
@@ -19,6 +21,7 @@ enum class DType : uint8_t {
   kIQ1_M = 29, kBF16 = 30, kTQ1_0 = 34, kTQ2_0 = 35, kMXFP4 = 39, kNVFP4 = 40,
   kBool = 100, kU8, kU16, kU32, kU64, kF8_E4M3, kF8_E5M2, kF8_E8M0,
 };
+// clang-format on
 
 struct DTypeInfo {
   DType dtype;
@@ -40,7 +43,8 @@ size_t bytes_of(DType dtype, int64_t n);
 /// as the format defines them. Throws kUnsupported for types without a decoder (I8, BOOL, ...).
 void decode_to_f32(DType dtype, const std::byte* data, int64_t n, float* out);
 
-/// One tensor in a mapped file. Row-major; shape[0] is the outermost dimension (GGUF's order reversed).
+/// One tensor in a mapped file. Row-major; shape[0] is the outermost dimension (the reverse of
+/// GGUF's order).
 struct TensorView {
   std::string name;
   DType dtype = DType::kF32;
