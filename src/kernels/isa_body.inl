@@ -1,7 +1,12 @@
 // Every algorithm, and the table of them, for the ISA whose vector names are in scope. Included
 // inside the ISA's namespace; the unnamed namespace keeps all symbols local to the object file.
 namespace {
+#include "kernels/math.inl"
+//
+#include "kernels/attention.inl"
+#include "kernels/elementwise.inl"
 #include "kernels/norm.inl"
+#include "kernels/ssm.inl"
 }  // namespace
 
 extern const KernelTable kTable;

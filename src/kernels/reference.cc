@@ -1,5 +1,9 @@
-// Every kernel as plain loops with double accumulators: the scalar ISA and the oracle of the others.
+// Every kernel as plain loops with double accumulators: the scalar ISA and the oracle of the
+// others.
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "kernels/table.h"
 
@@ -19,6 +23,11 @@ void rms_norm(const RmsNormArgs& a) {
     }
   }
 }
+
+#include "kernels/reference_elementwise.inl"
+// The convolution uses silu of the file above.
+#include "kernels/reference_attention.inl"
+#include "kernels/reference_ssm.inl"
 
 }  // namespace
 
