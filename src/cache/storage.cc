@@ -10,7 +10,7 @@ size_t k_row_bytes(const CacheSpec& spec, bool f16) {
 }
 
 size_t v_row_bytes(const CacheSpec& spec, bool f16) {
-  return size_t(spec.n_kv_heads) * size_t(spec.v_head_dim) * (f16 ? 2 : 4);
+  return size_t(spec.n_kv_heads) * size_t((spec.v_head_dim + 15) / 16 * 16) * (f16 ? 2 : 4);
 }
 
 }  // namespace

@@ -129,14 +129,28 @@ class Pass {
 
  private:
   struct RopeTable {
-    const Rope* rope;
-    float* cos;
-    float* sin;
+    std::vector<double> inv_freq;
+    float scale;
+    std::vector<float> cos, sin;  // (rows, inv_freq.size())
+    bool valid;                   // for the positions at hand
   };
+  /// Rows of a matmul's input, in f32 and, if the weights want it, in 8 bits (q.q not null).
+  struct Input {
+    Tensor x;
+    I8Rows q{};
+    Input rows(int64_t first, int64_t n) const;
+  };
+  struct ExpertRows;
+
   const RopeTable& rope_table(const Rope& rope);
-  const I8Rows* quantize(const Tensor& x, const PackedMatrix& w);
-  void matmul_panels(const Tensor& x, const I8Rows* q, const PackedMatrix& w, int64_t first_panel,
-                     int64_t last_panel, float* y, int64_t y_stride) const;
+  I8Rows allocate_i8(const Tensor& x);
+  void quantize_rows(const Tensor& x, const I8Rows& q, int64_t first, int64_t last) const;
+  Input input(const Tensor& x, const PackedMatrix& w);
+  /// y: column 16 * first of the result.
+  void matmul_panels(const Input& in, const PackedMatrix& w, int64_t first, int64_t last, float* y,
+                     int64_t y_stride) const;
+  void attend_segments(const Tensor& q, const Tensor& y, const AttentionShape& shape);
+  ExpertRows group_by_expert(const Routing& routing, int64_t n, int64_t n_experts);
 
   const KernelTable& kernels_;
   ThreadPool& pool_;
@@ -145,6 +159,8 @@ class Pass {
   std::span<const int32_t> positions_;
   std::span<const Segment> segments_;
   std::vector<RopeTable> rope_tables_;
+  std::vector<AttendArgs> attend_work_;  // by segment
+  std::vector<int64_t> attend_pieces_;   // by segment: pieces up to its end
   KvView kv_;
   StateView state_;
 };
