@@ -50,6 +50,8 @@ class GgufCheckpoint final : public Checkpoint {
     return sorted;
   }
 
+  void release(const MatrixSource& source) const override { release_matrix(source); }
+
   std::vector<const TensorView*> tensors() const override {
     std::vector<const TensorView*> all;
     for (const TensorView& tensor : file_->tensors()) all.push_back(&tensor);

@@ -53,6 +53,8 @@ class HfCheckpoint final : public Checkpoint {
     return slice_vector(require(name), n);
   }
 
+  void release(const MatrixSource& source) const override { release_matrix(source); }
+
   std::vector<const TensorView*> tensors() const override { return order_; }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "weights/mapped_file.h"
 
 namespace sluice {
 namespace {
@@ -72,6 +73,10 @@ std::vector<float> slice_vector(const Slice& slice, int64_t n) {
     throw Error(e.code(), "{}: {}", slice.where, e.what());
   }
   return out;
+}
+
+void release_matrix(const MatrixSource& source) {
+  release({source.data, size_t(source.rows) * source.row_bytes});
 }
 
 }  // namespace sluice

@@ -26,4 +26,7 @@ MatrixSource slice_matrix(const Slice& slice, int64_t rows, int64_t cols);
 /// kUnsupported when the slice does not begin at a block.
 std::vector<float> slice_vector(const Slice& slice, int64_t n);
 
+/// Gives back the pages of the mapping that only this matrix uses.
+void release_matrix(const MatrixSource& source);
+
 }  // namespace sluice
