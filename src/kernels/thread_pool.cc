@@ -1,0 +1,349 @@
+// How a loop runs. Every thread has a share: a word (next piece, end) and the loop it belongs to.
+// Thread 0 writes the shares, everyone claims pieces by compare-and-swap, first from its own share,
+// then from others'. A claimed piece keeps the loop alive, so its description is read after the
+// claim, and a thread that comes late either claims a piece of whatever loop now runs or finds
+// nothing. Thread 0 waits for pieces, not for threads: one that does not run holds up nobody
+// unless it was stopped inside a piece.
+#include "kernels/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include "base/error.h"
+#include "kernels/cpu_quota.h"
+
+namespace sluice {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr microseconds kSpin{100};         // before sleeping, if every thread has a CPU
+constexpr microseconds kStall{200};        // waiting this long for a piece means it is not running
+constexpr milliseconds kStallMemory{100};  // two stalls within this time send a worker to rest
+constexpr milliseconds kFirstRest{10}, kLongestRest{160};
+constexpr int kPausesPerLook = 128;  // between looks at the clock, about 5 us
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+// A cheap counter of constant rate.
+int64_t ticks() {
+#if defined(__x86_64__)
+  return int64_t(__rdtsc());
+#else
+  return Clock::now().time_since_epoch().count();
+#endif
+}
+
+void pin(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(size_t(core), &set);
+  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+}  // namespace
+
+struct ThreadPool::State {
+  // Written by thread 0 when a loop starts; the claim changes with every piece taken.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> claim{0};  // next piece << 32 | end
+    std::atomic<Function> function{nullptr};
+    std::atomic<void*> context{nullptr};
+    std::atomic<int64_t> n{0}, grain{1};
+  };
+  struct alignas(64) Worker {
+    std::atomic<bool> working{false};  // may hold a piece
+    std::atomic<uint32_t> resting{0};  // sleeps until thread 0 clears it
+    std::thread thread;
+    // Thread 0's memory of it.
+    Clock::time_point last_stall{}, rest_until{};
+    Clock::duration rest = kFirstRest;
+  };
+
+  explicit State(int n_threads)
+      : shares(size_t(n_threads)), workers(size_t(n_threads)), n_awake(n_threads) {}
+
+  bool claim_piece(Share& share, int thread);
+  int64_t work(int thread);
+  void work_as_worker(int thread);
+  void worker_loop(int thread);
+  bool wait_for_share(int thread);
+  void deal(int64_t n, int64_t grain, int64_t n_pieces, Function function, void* context);
+  void wait_for_pieces(int64_t own_work_ticks);
+  void note_stalls(Clock::time_point now);
+  void wake_rested();
+  Clock::duration to_duration(int64_t n_ticks) const;
+
+  std::vector<Share> shares;
+  std::vector<Worker> workers;  // [0] is not used
+  int n_awake;
+  bool crowded = false;  // more threads than CPUs
+  std::vector<int> cores;
+  cpu_set_t caller_cores{};
+
+  alignas(64) std::atomic<uint64_t> completed{0};  // pieces done by workers, since construction
+  alignas(64) std::atomic<int> n_sleeping{0};
+  std::atomic<uint32_t> wakes{0};  // what sleepers wait on
+  std::atomic<bool> stop{false};
+
+  alignas(64) uint64_t expected = 0;  // `completed` at the end of the last loop
+  int64_t n_joins = 0, sync_ticks = 0;
+  const int64_t start_ticks = ticks();
+  const Clock::time_point start_time = Clock::now();
+};
+
+// Runs one piece of the share, if there is one left.
+bool ThreadPool::State::claim_piece(Share& share, int thread) {
+  uint64_t claim = share.claim.load(std::memory_order_relaxed);
+  do {
+    if (claim >> 32 >= (claim & 0xffffffff)) return false;
+  } while (!share.claim.compare_exchange_weak(
+      claim, claim + (uint64_t{1} << 32), std::memory_order_acq_rel, std::memory_order_relaxed));
+  const int64_t n = share.n.load(std::memory_order_relaxed);
+  const int64_t grain = share.grain.load(std::memory_order_relaxed);
+  const int64_t first = int64_t(claim >> 32) * grain;
+  share.function.load(std::memory_order_relaxed)(share.context.load(std::memory_order_relaxed),
+                                                 first, std::min(n, first + grain), thread);
+  return true;
+}
+
+// Claims until no share has pieces left; returns how many it did.
+int64_t ThreadPool::State::work(int thread) {
+  int64_t done = 0;
+  for (size_t i = 0; i < shares.size(); ++i) {
+    Share& share = shares[(size_t(thread) + i) % shares.size()];
+    while (claim_piece(share, thread)) ++done;
+  }
+  return done;
+}
+
+void ThreadPool::State::work_as_worker(int thread) {
+  Worker& self = workers[size_t(thread)];
+  self.working.store(true, std::memory_order_relaxed);
+  const int64_t done = work(thread);
+  if (done > 0) completed.fetch_add(uint64_t(done), std::memory_order_release);
+  self.working.store(false, std::memory_order_relaxed);
+}
+
+// Spins, then sleeps, until there may be something to do; false when the pool ends.
+bool ThreadPool::State::wait_for_share(int thread) {
+  const std::atomic<uint64_t>& claim = shares[size_t(thread)].claim;
+  const auto has_pieces = [&] {
+    const uint64_t word = claim.load(std::memory_order_relaxed);
+    return word >> 32 < (word & 0xffffffff);
+  };
+  const Clock::time_point give_up = Clock::now() + (crowded ? microseconds(0) : kSpin);
+  do {
+    for (int i = 0; i < kPausesPerLook; ++i) {
+      if (has_pieces()) return true;
+      pause();
+    }
+    if (stop.load(std::memory_order_relaxed)) return false;
+    if (workers[size_t(thread)].resting.load(std::memory_order_relaxed)) return true;
+    // A long loop may be under way whose share of this thread was taken over.
+    work_as_worker(thread);
+  } while (Clock::now() < give_up);
+
+  // Either thread 0, after dealing, sees this thread in n_sleeping, or this thread sees the deal.
+  const uint32_t seen = wakes.load(std::memory_order_acquire);
+  n_sleeping.fetch_add(1, std::memory_order_acq_rel);
+  if (!has_pieces() && !stop.load()) wakes.wait(seen, std::memory_order_acquire);
+  n_sleeping.fetch_sub(1, std::memory_order_acq_rel);
+  return !stop.load();
+}
+
+void ThreadPool::State::worker_loop(int thread) {
+  if (!cores.empty()) pin(cores[size_t(thread)]);
+  while (wait_for_share(thread)) {
+    workers[size_t(thread)].resting.wait(1, std::memory_order_acquire);
+    work_as_worker(thread);
+  }
+}
+
+void ThreadPool::State::deal(int64_t n, int64_t grain, int64_t n_pieces, Function function,
+                             void* context) {
+  int64_t rank = 0;
+  for (size_t t = 0; t < shares.size(); ++t) {
+    if (workers[t].resting.load(std::memory_order_relaxed)) continue;
+    // Rounded up, so that thread 0 has a piece.
+    const int64_t first = (n_pieces * rank + n_awake - 1) / n_awake;
+    const int64_t last = (n_pieces * (rank + 1) + n_awake - 1) / n_awake;
+    ++rank;
+    Share& share = shares[t];
+    share.n.store(n, std::memory_order_relaxed);
+    share.grain.store(grain, std::memory_order_relaxed);
+    share.function.store(function, std::memory_order_relaxed);
+    share.context.store(context, std::memory_order_relaxed);
+    share.claim.store(uint64_t(first) << 32 | uint64_t(last), std::memory_order_release);
+  }
+  if (n_sleeping.fetch_add(0, std::memory_order_acq_rel) > 0) {
+    wakes.fetch_add(1, std::memory_order_release);
+    wakes.notify_all();
+  }
+}
+
+void ThreadPool::State::wait_for_pieces(int64_t own_work_ticks) {
+  const auto done = [&] { return completed.load(std::memory_order_acquire) == expected; };
+  for (int i = 0; i < kPausesPerLook; ++i) {
+    if (done()) return;
+    pause();
+  }
+  const Clock::time_point start = Clock::now();
+  // A piece may take long; all that this thread did meanwhile is a measure of how long.
+  const Clock::time_point stalled =
+      start + std::max<Clock::duration>(kStall, 2 * to_duration(own_work_ticks));
+  bool noted = false;
+  while (!done()) {
+    const Clock::time_point now = Clock::now();
+    if (!noted && now > stalled) {
+      note_stalls(now);
+      noted = true;
+    }
+    if (noted || crowded) {
+      std::this_thread::yield();
+    } else {
+      for (int i = 0; i < kPausesPerLook && !done(); ++i) pause();
+    }
+  }
+}
+
+// Another process has the CPU of a worker that was stopped inside a piece. If that happens again
+// and again, the loop is faster without it.
+void ThreadPool::State::note_stalls(Clock::time_point now) {
+  for (size_t t = 1; t < workers.size(); ++t) {
+    Worker& worker = workers[t];
+    if (!worker.working.load(std::memory_order_relaxed) ||
+        worker.resting.load(std::memory_order_relaxed)) {
+      continue;
+    }
+    const bool again = now - worker.last_stall < kStallMemory;
+    worker.last_stall = now;
+    if (!again && now - worker.rest_until > kStallMemory) {
+      worker.rest = kFirstRest;
+      continue;
+    }
+    worker.rest_until = now + worker.rest;
+    worker.rest = std::min<Clock::duration>(2 * worker.rest, kLongestRest);
+    worker.resting.store(1, std::memory_order_relaxed);
+    --n_awake;
+  }
+}
+
+void ThreadPool::State::wake_rested() {
+  const Clock::time_point now = Clock::now();
+  for (Worker& worker : workers) {
+    if (!worker.resting.load(std::memory_order_relaxed) || now < worker.rest_until) continue;
+    worker.resting.store(0, std::memory_order_release);
+    worker.resting.notify_one();
+    ++n_awake;
+  }
+}
+
+Clock::duration ThreadPool::State::to_duration(int64_t n_ticks) const {
+  const double elapsed = double(std::max<int64_t>(ticks() - start_ticks, 1));
+  const double per_tick = double((Clock::now() - start_time).count()) / elapsed;
+  return Clock::duration(int64_t(double(n_ticks) * per_tick));
+}
+
+ThreadPool::ThreadPool(int n_threads, std::vector<int> cores) {
+  CHECK(n_threads >= 1);
+  const std::vector<int> usable = usable_cores();
+  if (!cores.empty() && cores.size() != size_t(n_threads)) {
+    throw Error(ErrorCode::kInvalidInput, "cores: expected one per thread ({}), got {}", n_threads,
+                cores.size());
+  }
+  for (int core : cores) {
+    if (std::find(usable.begin(), usable.end(), core) == usable.end()) {
+      throw Error(ErrorCode::kInvalidInput, "cores: expected CPUs of this process, got {}", core);
+    }
+  }
+  state_ = std::make_unique<State>(n_threads);
+  state_->crowded = n_threads > std::min(int(usable.size()), usable_cpu_quota());
+  state_->cores = std::move(cores);
+  if (!state_->cores.empty()) {
+    pthread_getaffinity_np(pthread_self(), sizeof(cpu_set_t), &state_->caller_cores);
+    pin(state_->cores[0]);
+  }
+  for (int t = 1; t < n_threads; ++t) {
+    state_->workers[size_t(t)].thread = std::thread([s = state_.get(), t] { s->worker_loop(t); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  state_->stop.store(true);
+  state_->wakes.fetch_add(1);
+  state_->wakes.notify_all();
+  for (State::Worker& worker : state_->workers) {
+    worker.resting.store(0);
+    worker.resting.notify_one();
+    if (worker.thread.joinable()) worker.thread.join();
+  }
+  if (!state_->cores.empty()) {
+    pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), &state_->caller_cores);
+  }
+}
+
+int ThreadPool::size() const { return int(state_->shares.size()); }
+
+void ThreadPool::run(int64_t n, int64_t grain, Function function, void* context) {
+  State& s = *state_;
+  if (n <= 0) return;
+  if (s.n_awake < size()) s.wake_rested();
+  if (s.n_awake == 1 || n <= grain) {
+    function(context, 0, n, 0);
+    return;
+  }
+  const int64_t n_pieces = (n + grain - 1) / grain;
+  CHECK(n_pieces < int64_t{1} << 32);
+  const int64_t start = ticks();
+  s.deal(n, grain, n_pieces, function, context);
+  const int64_t dealt = ticks();
+  s.expected += uint64_t(n_pieces - s.work(0));
+  const int64_t worked = ticks();
+  s.wait_for_pieces(worked - dealt);
+  s.sync_ticks += dealt - start + ticks() - worked;
+  ++s.n_joins;
+}
+
+int64_t ThreadPool::joins() const { return state_->n_joins; }
+
+int64_t ThreadPool::sync_ns() const {
+  return std::chrono::nanoseconds(state_->to_duration(state_->sync_ticks)).count();
+}
+
+std::vector<int> usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(size_t(core), &set)) cores.push_back(core);
+    }
+  }
+  if (cores.empty()) cores.push_back(0);
+  return cores;
+}
+
+int usable_cpu_quota() {
+  const int n_cores = int(usable_cores().size());
+  const double quota = cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+  return quota > 0 ? std::clamp(int(quota), 1, n_cores) : n_cores;
+}
+
+}  // namespace sluice
