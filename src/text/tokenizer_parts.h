@@ -1,0 +1,42 @@
+// What a tokenizer is made of; every loader fills one of these.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/added_tokens.h"
+#include "text/decoder.h"
+#include "text/normalizer.h"
+#include "text/piece_table.h"
+#include "text/pre_tokenizer.h"
+#include "text/token_model.h"
+
+namespace sluice {
+
+struct TokenizerParts {
+  std::string what;         // the file, for errors
+  PieceTable names;         // every token as the vocabulary writes it, added tokens included
+  PieceTable model_pieces;  // what the model looks up: bytes in byte-level vocabularies
+  std::vector<AddedToken> added_tokens;
+  std::vector<int32_t> control_ids;  // special tokens that texts cannot name
+  NormalizerPtr normalizer;          // may be null
+  PreTokenizerPtr pre_tokenizer;     // may be null
+  TokenModelPtr model;               // refers to model_pieces
+  std::vector<DecoderPtr> decoders;
+  std::vector<int32_t> prefix_ids, suffix_ids;  // what the post-processor adds
+  std::optional<int32_t> bos, eos;
+  std::vector<int32_t> end_ids;  // ascending, without duplicates
+
+  AddedTokenMatcher raw_matcher;         // added tokens that are looked for in the text as it is
+  AddedTokenMatcher normalized_matcher;  // and in the normalised text
+  PieceTable token_bytes;                // id -> bytes inside a text
+  std::vector<bool> special;             // per id
+
+  /// Fills the matchers, token_bytes and special from the rest, and adds to end_ids eos and the
+  /// special tokens that end a turn by their name. The last thing a loader calls.
+  void complete();
+};
+
+}  // namespace sluice
