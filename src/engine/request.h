@@ -62,8 +62,11 @@ struct TokenEvent {
   bool drafted = false;       // came out of a verified guess
   FinishReason finish = FinishReason::kNone;
   std::string error;          // finish == kError: what went wrong
-  std::vector<float> prompt_logprobs;  // with the first event, if `score_from` asked: one per scored token
-  std::vector<float> logits;  // with the event of a row for which `want_logits` was set: (rows, vocab)
+  /// When the prompt is done, if `score_from` asked: one per scored token.
+  std::vector<float> prompt_logprobs;
+  /// (rows, vocab) for consecutive prompt positions, the first of them `position`: in events of their
+  /// own (token -1), in order, if `want_logits` was set.
+  std::vector<float> logits;
   int n_cached = 0;           // with the first event: prompt tokens taken from the prefix cache
 };
 
@@ -132,6 +135,7 @@ struct RowResult {
   float logprob = 0;           // of `token`, before temperature; if asked for
   std::vector<TokenScore> top;
   float target_logprob = 0;
+  std::string error;           // not empty: nothing can be drawn here; fails this sequence only
 };
 
 /// Where the time of one batch went on one stage, microseconds.

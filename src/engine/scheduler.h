@@ -1,0 +1,140 @@
+// Decides what the next batch computes, and keeps the books of cache space. No threads, no clock,
+// no I/O: the simulator drives the same code.
+//
+// Continuous batching. Decode rows go first; what is left of the budget of `chunk` rows goes to
+// prompts, in order of priority. A sequence whose sampled token is under way is not given out
+// again; the chunks of one prompt may follow each other. With `depth` batches under way each takes
+// its share of the decoding sequences, so that every stage has work. When space runs out, old
+// prefixes go first, then the sequence that is last in order gives up its space and is computed
+// again later.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/cache_book.h"
+#include "engine/drafter.h"
+#include "engine/options.h"
+#include "engine/request.h"
+#include "engine/sequence.h"
+#include "engine/stats.h"
+
+namespace sluice {
+
+/// An event for the sink of `sequence`.
+struct Emission {
+  std::shared_ptr<Sequence> sequence;
+  TokenEvent event;
+};
+
+class Scheduler {
+ public:
+  /// Throws kInvalidInput for options out of range or pools without pages.
+  Scheduler(const EngineOptions& options, CachePools pools, int depth);
+
+  /// Queues a request that arrives at `now_us`. A request that is wrong or can never fit gets an
+  /// event with kError.
+  RequestId submit(Request request, double now_us);
+  /// As submit() of a request whose prompt is the parent's tokens so far (`request.prompt` is
+  /// replaced by them), but it shares the parent's cache where it can. Throws kNotFound.
+  RequestId fork(RequestId parent, Request request, double now_us);
+  /// Frees what the request holds, at the latest when its batches under way have come back.
+  /// `notify`: the sink gets a last event with kCancelled. False if there is no such request (any
+  /// more).
+  bool cancel(RequestId id, bool notify = true);
+
+  /// Empty if there is nothing to do until a result comes back.
+  Batch next();
+  /// The results must come in the order of the batches.
+  void accept(const Result& result);
+  /// What there is to tell since the last call, in order.
+  std::vector<Emission> take_events();
+
+  /// Nothing waits, runs or is under way, and all events were taken.
+  bool idle() const { return sequences_.empty() && events_.empty(); }
+  int n_in_flight() const { return static_cast<int>(flights_.size()); }
+  EngineStats stats() const;
+  const CacheBook& book() const { return book_; }
+  /// Forgets all cached prefixes.
+  void forget_prefixes() { book_.forget(); }
+
+ private:
+  using SequencePtr = std::shared_ptr<Sequence>;
+
+  /// The rows of one sequence in a batch under way.
+  struct Work {
+    SequencePtr sequence;
+    int first_row = 0, n_rows = 0;
+    bool decode = false;
+    bool samples = false;
+    int n_drafts = 0;                  // the last rows are guesses
+    std::vector<int32_t> draft_slots;  // recurrent models: the states after them
+    double row_cost = 0;
+  };
+  struct Flight {
+    uint64_t id = 0;
+    std::vector<BatchRow> rows;
+    std::vector<Work> work;
+    std::vector<int32_t> loaded_slots;  // read by the batch, to be released after it
+    bool decode_only = true;
+  };
+  using Masks = std::vector<std::vector<uint32_t>>;
+
+  // scheduler_batch.cc: composing a batch
+  void admit();
+  bool try_admit(Sequence& sequence);
+  bool preempt_for(const Sequence& sequence);
+  bool make_room(Batch& batch, Sequence& sequence, int n_rows);
+  void add_decodes(Batch& batch, Flight& flight);
+  void add_decode(Batch& batch, Flight& flight, const SequencePtr& sequence, int max_draft,
+                  int n_decodes);
+  void add_prefills(Batch& batch, Flight& flight);
+  void add_prefill(Batch& batch, Flight& flight, const SequencePtr& sequence, int n_rows);
+  void add_rows(Batch& batch, Flight& flight, Work work, std::span<const Token> drafts,
+                Masks masks);
+  int32_t add_states(Batch& batch, Flight& flight, Work& work);
+  std::vector<Token> guess(Sequence& sequence, int max_draft, double row_cost);
+  bool constrain(Sequence& sequence, std::vector<Token>& drafts, Masks& masks);
+  int prefill_rows(const Sequence& sequence, int budget) const;
+
+  // scheduler.cc: the life of a request
+  std::string refuse(const Request& request) const;
+  SequencePtr make_sequence(Request request, double now_us);
+  void start(const SequencePtr& sequence);
+  void absorb(const Flight& flight, Work& work, const Result& result,
+              std::span<const RowResult> rows, std::span<const float> logits);
+  bool take_prompt_results(Sequence& sequence, const Flight& flight,
+                           std::span<const RowResult> rows);
+  void take_tokens(const Flight& flight, Work& work, std::span<const RowResult> rows);
+  FinishReason append(Sequence& sequence, Token token, std::string& error);
+  void keep_states(Work& work, int n_before, int n_kept);
+  void emit(Sequence& sequence, TokenEvent event);
+  void fail(Sequence& sequence, std::string error);
+  void retire(Sequence& sequence, FinishReason reason);
+  void preempt(Sequence& sequence);
+  void dispose(Sequence& sequence);
+  void remember(Sequence& sequence);
+  bool keeps_prefix(const Sequence& sequence) const {
+    return options_.prefix_cache && sequence.request.use_prefix_cache;
+  }
+
+  EngineOptions options_;
+  int depth_;
+  int limit_;  // most tokens of any sequence
+  CacheBook book_;
+  RowCost row_cost_;
+  RequestId next_id_ = 1;
+  uint64_t next_batch_ = 1;
+  std::unordered_map<RequestId, SequencePtr> sequences_;
+  std::set<Sequence*, SoonerSequence> waiting_, running_;
+  std::deque<Flight> flights_;
+  std::vector<Emission> events_;
+  EngineStats stats_;
+};
+
+}  // namespace sluice

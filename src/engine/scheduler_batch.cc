@@ -1,0 +1,329 @@
+// Composing a batch: who is admitted, who decodes, which prompt goes on.
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/scheduler.h"
+
+namespace sluice {
+namespace {
+
+/// Rows whose logits are wanted, per sequence and batch: keeps a result small for any vocabulary.
+constexpr int kMaxLogitsRows = 64;
+
+int round_up_to_page(int n) { return CacheBook::pages_for(n) * kPageTokens; }
+
+}  // namespace
+
+Batch Scheduler::next() {
+  Batch batch;
+  Flight flight;
+  batch.id = flight.id = next_batch_;
+  admit();
+  add_decodes(batch, flight);
+  add_prefills(batch, flight);
+  if (batch.empty()) {
+    CHECK(!flights_.empty() || sequences_.empty() || !events_.empty());
+    return batch;
+  }
+  ++next_batch_;
+  ++stats_.batches;
+  stats_.rows += batch.rows.size();
+  flight.rows = batch.rows;
+  flights_.push_back(std::move(flight));
+  return batch;
+}
+
+void Scheduler::admit() {
+  // Strictly in order: a small request never passes a large one for ever.
+  while (!waiting_.empty()) {
+    Sequence& first = **waiting_.begin();
+    if (std::ssize(running_) < options_.max_sequences && try_admit(first)) {
+      waiting_.erase(&first);
+      running_.insert(&first);
+      first.running = true;
+    } else if (!preempt_for(first)) {
+      return;
+    }
+  }
+}
+
+bool Scheduler::try_admit(Sequence& sequence) {
+  int reusable = sequence.n_tokens() - 1;  // the last row is what the next token is drawn from
+  if (sequence.next_score_row < sequence.n_prompt - 1) {
+    reusable = std::min(reusable, sequence.next_score_row);
+  }
+  if (sequence.request.want_logits) reusable = std::min(reusable, sequence.next_logits_row);
+  int n_cached = 0;
+  if (keeps_prefix(sequence)) n_cached = book_.attach(sequence.tokens, reusable, sequence.cache);
+  const int n_positions = std::min(sequence.n_tokens() + 1, sequence.limit);
+  // A page for each running sequence stays free, or it would soon be preempted.
+  if (!book_.reserve(sequence.cache, n_positions, static_cast<int>(running_.size()))) {
+    book_.release(sequence.cache);
+    return false;
+  }
+  sequence.n_computed = sequence.n_scheduled = n_cached;
+  if (!sequence.spoke) sequence.n_cached = std::min(n_cached, sequence.n_prompt);
+  stats_.cached_tokens += static_cast<uint64_t>(n_cached);
+  return true;
+}
+
+bool Scheduler::preempt_for(const Sequence& sequence) {
+  for (auto it = running_.rbegin(); it != running_.rend(); ++it) {
+    if (!SoonerSequence()(&sequence, *it)) return false;
+    if ((*it)->n_in_flight > 0) continue;
+    preempt(**it);
+    return true;
+  }
+  return false;
+}
+
+bool Scheduler::make_room(Batch& batch, Sequence& sequence, int n_rows) {
+  for (;;) {
+    CopyOnWrite copy;
+    if ((!book_.recurrent() || book_.ensure_slot(sequence.cache)) &&
+        book_.grow(sequence.cache, sequence.n_scheduled + n_rows) &&
+        book_.own_page(sequence.cache, sequence.n_scheduled, copy)) {
+      if (copy.from >= 0) batch.page_copies.push_back({copy.from, copy.to});
+      return true;
+    }
+    if (!preempt_for(sequence)) return false;
+  }
+}
+
+void Scheduler::add_decodes(Batch& batch, Flight& flight) {
+  std::vector<SequencePtr> ready;
+  int n_decoding = 0;
+  bool prefill_waits = false;
+  for (Sequence* sequence : running_) {
+    if (sequence->n_pending() <= 1) ++n_decoding;
+    if (sequence->decodes()) {
+      ready.push_back(sequences_.at(sequence->id));
+    } else if (sequence->n_pending() > 0) {
+      prefill_waits = true;
+    }
+  }
+  // Who was longest without a row comes first; running_ is in order of the key.
+  std::stable_sort(ready.begin(), ready.end(), [](const SequencePtr& a, const SequencePtr& b) {
+    return a->last_batch < b->last_batch;
+  });
+  const int share = std::min((n_decoding + depth_ - 1) / depth_, options_.chunk);
+  const int n_decodes = std::min(share, static_cast<int>(ready.size()));
+  int for_drafts = options_.chunk - n_decodes;
+  if (prefill_waits) for_drafts /= 2;
+  int n_added = 0;
+  for (const SequencePtr& sequence : ready) {
+    if (n_added == n_decodes) break;
+    if (!sequence->running || !make_room(batch, *sequence, 1)) continue;
+    const size_t before = batch.rows.size();
+    add_decode(batch, flight, sequence, for_drafts, n_decodes);
+    if (batch.rows.size() == before) continue;
+    ++n_added;
+    for_drafts -= static_cast<int>(batch.rows.size() - before) - 1;
+  }
+}
+
+void Scheduler::add_decode(Batch& batch, Flight& flight, const SequencePtr& sequence, int max_draft,
+                           int n_decodes) {
+  Sequence& s = *sequence;
+  Work work;
+  work.sequence = sequence;
+  work.decode = true;
+  work.row_cost = row_cost_.relative(n_decodes);
+  std::vector<Token> drafts = guess(s, max_draft, work.row_cost);
+  Masks masks;
+  if (!constrain(s, drafts, masks)) return;
+  // Guesses take no space from other sequences.
+  while (!drafts.empty() && !book_.grow(s.cache, s.n_tokens() + static_cast<int>(drafts.size()))) {
+    drafts.pop_back();
+  }
+  while (book_.recurrent() && work.draft_slots.size() < drafts.size()) {
+    const int32_t slot = book_.take_slot();
+    if (slot < 0) {
+      drafts.resize(work.draft_slots.size());
+    } else {
+      work.draft_slots.push_back(slot);
+    }
+  }
+  work.n_drafts = static_cast<int>(drafts.size());
+  work.n_rows = 1 + work.n_drafts;
+  if (!masks.empty()) masks.resize(drafts.size() + 1);
+  add_rows(batch, flight, std::move(work), drafts, std::move(masks));
+}
+
+std::vector<Token> Scheduler::guess(Sequence& s, int max_draft, double row_cost) {
+  if (!s.speculates) return {};
+  // Every guess may turn into a token, and one more follows the last.
+  max_draft = std::min({max_draft, options_.max_draft, s.limit - s.n_tokens() - 1,
+                        s.request.max_tokens - s.n_generated() - 1});
+  // All rows of a batch have the same parameters, which change when end tokens become possible.
+  if (s.n_generated() < s.request.min_tokens) {
+    max_draft = std::min(max_draft, s.request.min_tokens - s.n_generated() - 1);
+  }
+  return s.lookup.propose(max_draft, row_cost);
+}
+
+/// The masks of the row of the last token and of the guesses after it; guesses that the constraint
+/// refuses are cut off. False if the constraint itself failed, and with it the sequence.
+bool Scheduler::constrain(Sequence& s, std::vector<Token>& drafts, Masks& masks) {
+  if (!s.request.constraint) return true;
+  TokenConstraint& constraint = *s.request.constraint;
+  try {
+    int n_accepted = 0;
+    for (size_t i = 0; i <= drafts.size(); ++i) {
+      std::vector<uint32_t>& mask = masks.emplace_back();
+      constraint.allowed(mask);
+      if (!s.never_ends() && s.n_generated() + static_cast<int>(i) < s.request.min_tokens) {
+        std::vector<uint32_t> longer = mask;
+        for (Token end : s.request.end_tokens) {
+          const auto word = static_cast<size_t>(end) / 32;
+          if (end >= 0 && word < longer.size()) longer[word] &= ~(1u << (end % 32));
+        }
+        // A constraint that allows nothing but the end prevails.
+        if (std::any_of(longer.begin(), longer.end(), [](uint32_t w) { return w != 0; })) {
+          mask = std::move(longer);
+        }
+      }
+      if (i == drafts.size()) break;
+      if (!constraint.accept(drafts[i])) {
+        drafts.resize(i);
+        break;
+      }
+      ++n_accepted;
+    }
+    constraint.rollback(n_accepted);
+  } catch (const std::exception& error) {
+    fail(s, error.what());
+    return false;
+  }
+  return true;
+}
+
+int Scheduler::prefill_rows(const Sequence& s, int budget) const {
+  int n = std::min(s.n_pending(), budget);
+  if (depth_ > 1) {
+    // One chunk per batch under way, so that the stages work on a single prompt at the same time.
+    const int share = round_up_to_page((s.n_tokens() + depth_ - 1) / depth_);
+    n = std::min(n, std::max(share, 2 * kPageTokens));
+  }
+  if (s.request.want_logits && s.n_scheduled < s.n_prompt) n = std::min(n, kMaxLogitsRows);
+  const int end = s.n_scheduled + n;
+  const int aligned_end = end / kPageTokens * kPageTokens;
+  if (n < s.n_pending() && aligned_end > s.n_scheduled) n = aligned_end - s.n_scheduled;
+  return n;
+}
+
+void Scheduler::add_prefills(Batch& batch, Flight& flight) {
+  std::vector<SequencePtr> ready;
+  for (Sequence* sequence : running_) {
+    if (!sequence->decodes() && sequence->n_pending() > 0)
+      ready.push_back(sequences_.at(sequence->id));
+  }
+  for (const SequencePtr& sequence : ready) {
+    const int budget = options_.chunk - static_cast<int>(batch.rows.size());
+    if (budget <= 0) return;
+    const int n_rows = prefill_rows(*sequence, budget);
+    if (!sequence->running || !make_room(batch, *sequence, n_rows)) continue;
+    add_prefill(batch, flight, sequence, n_rows);
+  }
+}
+
+void Scheduler::add_prefill(Batch& batch, Flight& flight, const SequencePtr& sequence, int n_rows) {
+  Work work;
+  work.sequence = sequence;
+  work.n_rows = n_rows;
+  Masks masks;
+  std::vector<Token> no_drafts;
+  const bool is_last = n_rows == sequence->n_pending();
+  if (is_last && sequence->request.max_tokens > 0 && !constrain(*sequence, no_drafts, masks)) {
+    return;
+  }
+  flight.decode_only = false;
+  stats_.prompt_tokens += static_cast<uint64_t>(n_rows);
+  add_rows(batch, flight, std::move(work), {}, std::move(masks));
+}
+
+void Scheduler::add_rows(Batch& batch, Flight& flight, Work work, std::span<const Token> drafts,
+                         Masks masks) {
+  Sequence& s = *work.sequence;
+  const int first = s.n_scheduled;
+  work.first_row = static_cast<int>(batch.rows.size());
+  BatchSequence& described = batch.sequences.emplace_back();
+  described.id = s.id;
+  described.first_row = work.first_row;
+  described.n_rows = work.n_rows;
+  for (int i = 0; i < work.n_rows; ++i) {
+    BatchRow& row = batch.rows.emplace_back();
+    row.position = first + i;
+    row.token = row.position < s.n_tokens()
+                    ? s.tokens[static_cast<size_t>(row.position)]
+                    : drafts[static_cast<size_t>(row.position - s.n_tokens())];
+    row.sequence = static_cast<int32_t>(batch.sequences.size()) - 1;
+    row.sample = row.position >= s.n_tokens() - 1 && s.request.max_tokens > 0;
+    if (row.sample && !masks.empty()) {
+      row.mask = static_cast<int32_t>(batch.masks.size());
+      batch.masks.push_back(std::move(masks[static_cast<size_t>(row.position - s.n_tokens() + 1)]));
+    }
+    work.samples |= row.sample;
+    if (row.position >= s.next_score_row && row.position < s.n_prompt - 1) {
+      row.target = s.tokens[static_cast<size_t>(row.position) + 1];
+      s.next_score_row = row.position + 1;
+    }
+    if (s.request.want_logits && row.position >= s.next_logits_row && row.position < s.n_prompt) {
+      row.logits = true;
+      s.next_logits_row = row.position + 1;
+    }
+  }
+  const int end = first + work.n_rows;
+  described.pages.assign(s.cache.pages.begin(), s.cache.pages.begin() + CacheBook::pages_for(end));
+  if (book_.recurrent()) described.state_load = add_states(batch, flight, work);
+  const bool no_end = s.n_generated() < s.request.min_tokens && s.sampling_no_end;
+  described.sampling = no_end ? s.sampling_no_end : s.sampling;
+  described.n_prompt = s.n_prompt;
+  if (work.samples && s.sampling->needs_history()) {
+    described.history = s.tokens;
+    described.history.insert(described.history.end(), drafts.begin(), drafts.end());
+  }
+  s.n_scheduled = std::min(end, s.n_tokens());
+  s.last_batch = flight.id;
+  ++s.n_in_flight;
+  flight.work.push_back(std::move(work));
+}
+
+/// Says where states are saved; returns the slot they start from.
+int32_t Scheduler::add_states(Batch& batch, Flight& flight, Work& work) {
+  SequenceCache& cache = work.sequence->cache;
+  BatchRow* rows = batch.rows.data() + work.first_row;
+  const int first = rows[0].position;
+  const int32_t load = cache.state;
+  int32_t loaded = -1;
+  const int32_t save = book_.advance_state(cache, loaded);
+  if (loaded >= 0) flight.loaded_slots.push_back(loaded);
+  if (work.decode) {
+    rows[0].state_save = save;
+    for (int i = 0; i < work.n_drafts; ++i) {
+      rows[1 + i].state_save = work.draft_slots[static_cast<size_t>(i)];
+    }
+    return load;
+  }
+  rows[work.n_rows - 1].state_save = save;
+  if (!keeps_prefix(*work.sequence)) return load;
+  // The last page boundary is where the same prompt will be taken up again; ends of chunks serve
+  // prompts that share only a part.
+  const int end = first + work.n_rows;
+  const int boundary = (work.sequence->n_tokens() - 1) / kPageTokens * kPageTokens;
+  if (boundary > first && boundary < end) {
+    const int32_t slot = book_.take_slot();
+    if (slot >= 0) {
+      rows[boundary - first - 1].state_save = slot;
+      book_.add_snapshot(cache, boundary, slot);
+      book_.release_slot(slot);
+    }
+  } else if (end % kPageTokens == 0 && (end == boundary || book_.n_free_slots() > 0)) {
+    book_.add_snapshot(cache, end, save);
+  }
+  return load;
+}
+
+}  // namespace sluice

@@ -1,0 +1,60 @@
+// A request being served.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cache/cache_book.h"
+#include "engine/drafter.h"
+#include "engine/request.h"
+
+namespace sluice {
+
+struct Sequence {
+  RequestId id = 0;
+  Request request;
+  std::vector<Token> tokens;  // the prompt, then what was generated
+  int n_prompt = 0;
+  int limit = 0;  // most tokens it may reach
+
+  /// Smaller is sooner. A level of priority is worth a fixed time of waiting, so the key does not
+  /// change while the sequence waits, and newer ones cannot pass it for ever.
+  double key = 0;
+
+  int n_computed = 0;   // positions whose rows have come back
+  int n_scheduled = 0;  // positions whose rows were given out
+  int n_in_flight = 0;  // batches under way with rows of it
+  uint64_t last_batch = 0;
+  bool running = false;  // holds cache space
+  bool done = false;     // finished; waits only for its batches to come back
+  bool muted = false;    // its sink wants no more
+
+  SequenceCache cache;
+  PromptLookup lookup;
+  bool speculates = false;
+  std::shared_ptr<const SamplingParams> sampling;
+  std::shared_ptr<const SamplingParams> sampling_no_end;  // with the end tokens biased away
+
+  int next_score_row = 0;   // first row whose score was not asked for yet
+  int next_logits_row = 0;  // likewise its logits
+  std::vector<float> prompt_logprobs;
+  int n_cached = 0;
+  bool spoke = false;  // its first event was given
+
+  int n_tokens() const { return static_cast<int>(tokens.size()); }
+  int n_generated() const { return n_tokens() - n_prompt; }
+  int n_pending() const { return n_tokens() - n_scheduled; }
+  /// Its only row to compute is that of the last token, and nothing of it is under way.
+  bool decodes() const { return n_pending() == 1 && n_in_flight == 0; }
+  /// No token stops it.
+  bool never_ends() const { return request.ignore_end || request.end_tokens.empty(); }
+};
+
+/// Who is served first.
+struct SoonerSequence {
+  bool operator()(const Sequence* a, const Sequence* b) const {
+    return a->key != b->key ? a->key < b->key : a->id < b->id;
+  }
+};
+
+}  // namespace sluice
