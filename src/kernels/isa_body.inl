@@ -9,6 +9,11 @@ namespace {
 #include "kernels/ssm.inl"
 }  // namespace
 
+// Compiled on their own, in isa_*_matmul.cc.
+#define KERNEL(name, Args, tolerance) void name(const Args&);
+#include "kernels/matmul.inc"
+#undef KERNEL
+
 extern const KernelTable kTable;
 const KernelTable kTable = {
     SLUICE_ISA_NAME,

@@ -31,6 +31,11 @@ void rms_norm(const RmsNormArgs& a) {
 
 }  // namespace
 
+// In reference_matmul.cc.
+#define KERNEL(name, Args, tolerance) void name(const Args&);
+#include "kernels/matmul.inc"
+#undef KERNEL
+
 extern const KernelTable kTable;
 const KernelTable kTable = {
     "scalar",
