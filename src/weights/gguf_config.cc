@@ -39,8 +39,9 @@ int64_t largest(const GgufFile& file, std::string_view name) {
 }
 
 int64_t of_layer(const GgufFile& file, std::string_view name, int layer) {
+  const GgufValue* value = file.find(key(file, name));
   const std::vector<int64_t> values = file.integers(key(file, name));
-  const size_t i = values.size() == 1 ? 0 : size_t(layer);
+  const size_t i = value && value->is_array ? size_t(layer) : 0;
   if (i >= values.size() || values[i] < 0) {
     throw Error(ErrorCode::kInvalidInput, "{}: {}: expected a number for layer {}",
                 file.path().string(), key(file, name), layer);
