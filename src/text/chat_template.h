@@ -1,4 +1,5 @@
-// Chat templates: renders a conversation to the prompt text with the Jinja template of a checkpoint.
+// Chat templates: renders a conversation to the prompt text with the Jinja template of a
+// checkpoint.
 #pragma once
 
 #include <memory>
@@ -30,18 +31,19 @@ struct TemplateInput {
 /// Range of code points [first, second) of a rendered text.
 using TextSpan = std::pair<size_t, size_t>;
 
-/// A parsed template. Renders as Python's jinja2 does with the settings of Hugging Face transformers
-/// (trim_blocks, lstrip_blocks, loop controls, {% generation %}, immutable sandbox).
+/// A parsed template. Renders as Python's jinja2 does with the settings of Hugging Face
+/// transformers (trim_blocks, lstrip_blocks, loop controls, {% generation %}, immutable sandbox).
 ///
 /// Errors are kInvalidInput, "NAME: line N: ...", for faults of syntax and of rendering, including
-/// raise_exception(). Nesting, steps, memory and output are bounded; beyond them kResource is thrown.
-/// Rendering is const and may run on several threads at once.
+/// raise_exception(). Nesting, steps, memory and output are bounded; beyond them kResource is
+/// thrown. Rendering is const and may run on several threads at once.
 class ChatTemplate {
  public:
   explicit ChatTemplate(std::string source, std::string name = "chat template");
 
   std::string render(const TemplateInput& input) const;
-  /// As above; `generation` receives what {% generation %} blocks produced (the assistant's tokens).
+  /// As above; `generation` receives what {% generation %} blocks produced (the assistant's
+  /// tokens).
   std::string render(const TemplateInput& input, std::vector<TextSpan>* generation) const;
 
  private:
