@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
-constexpr int kMutationsPerSeed = 2000;
+constexpr int kMutationsPerSeed = 1000;
 constexpr size_t kLargestAllocation = size_t(64) << 20;
 constexpr unsigned kSeconds = 10;
 

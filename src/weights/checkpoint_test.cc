@@ -198,6 +198,16 @@ TEST(Checkpoint, KQuantsKeepTheirTypes) {
   EXPECT_EQ(gguf->matrix({"model.layers.1.mlp.gate_proj.weight"}, 256, 256).dtype, DType::kIQ2_S);
 }
 
+TEST(Checkpoint, ReleasedPagesCanBeReadAgain) {
+  for (const char* file : {"llama", "llama/model.gguf"}) {
+    const auto checkpoint = open_checkpoint(golden(file));
+    const MatrixSource source = checkpoint->matrix({"model.embed_tokens.weight"}, 256, 64);
+    const std::vector<float> before = decode(source);
+    checkpoint->release(source);
+    EXPECT_EQ(decode(source), before);
+  }
+}
+
 TEST(Checkpoint, StoredRowUndoesTheInterleaving) {
   MatrixSource source;
   source.rows = 12;

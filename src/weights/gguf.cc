@@ -1,5 +1,6 @@
 #include "weights/gguf.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -24,8 +25,8 @@ bool is_integer(GgufType type) {
          type != GgufType::kF64 && type != GgufType::kBool;
 }
 
-/// Throws when a u64 does not fit.
-int64_t integer_at(GgufType type, const std::byte* data, std::string_view key) {
+/// A u64 of 2^63 or more comes out negative: see `fits`.
+int64_t integer_at(GgufType type, const std::byte* data) {
   switch (type) {
     case GgufType::kBool:
     case GgufType::kU8:
@@ -40,15 +41,13 @@ int64_t integer_at(GgufType type, const std::byte* data, std::string_view key) {
       return load<uint32_t>(data);
     case GgufType::kI32:
       return load<int32_t>(data);
-    case GgufType::kU64:
-      if (load<int64_t>(data) < 0) {
-        throw Error(ErrorCode::kInvalidInput, "{}: expected an integer below 2^63, got {}", key,
-                    load<uint64_t>(data));
-      }
-      [[fallthrough]];
     default:
       return load<int64_t>(data);
   }
+}
+
+bool fits(GgufType type, const std::byte* data) {
+  return type != GgufType::kU64 || load<int64_t>(data) >= 0;
 }
 
 /// The shortest decimal that rounds to `value`, as a double.
@@ -61,24 +60,36 @@ double shortest(float value) {
   return result;
 }
 
-double number_at(GgufType type, const std::byte* data, std::string_view key) {
+double number_at(GgufType type, const std::byte* data) {
   if (type == GgufType::kF32) return shortest(load<float>(data));
   if (type == GgufType::kF64) return load<double>(data);
-  return double(integer_at(type, data, key));
+  if (type == GgufType::kU64) return double(load<uint64_t>(data));
+  return double(integer_at(type, data));
+}
+
+/// `text` in quotes, cut after `limit` bytes, without anything a terminal would obey.
+std::string quoted(std::string_view text, size_t limit) {
+  size_t end = std::min(text.size(), limit);
+  while (end < text.size() && end > 0 && (uint8_t(text[end]) & 0xC0) == 0x80) --end;  // UTF-8
+  std::string out = "\"";
+  for (const char c : text.substr(0, end)) {
+    if (c == '\n') {
+      out += "\\n";
+    } else if (uint8_t(c) < 0x20 || c == 0x7F) {
+      out += fmt::format("\\x{:02x}", c);
+    } else {
+      out += c;
+    }
+  }
+  return out + (end < text.size() ? "...\"" : "\"");
 }
 
 std::string item_text(GgufType type, const std::byte* data, size_t limit) {
-  if (type == GgufType::kString) {
-    const std::string_view text = string_at(data);
-    if (text.size() <= limit) return fmt::format("\"{}\"", text);
-    size_t cut = limit;  // not inside a UTF-8 character
-    while (cut > 0 && (uint8_t(text[cut]) & 0xC0) == 0x80) --cut;
-    return fmt::format("\"{}...\"", text.substr(0, cut));
-  }
+  if (type == GgufType::kString) return quoted(string_at(data), limit);
   if (type == GgufType::kBool) return load<uint8_t>(data) ? "true" : "false";
   if (type == GgufType::kU64) return fmt::format("{}", load<uint64_t>(data));
-  if (is_integer(type)) return fmt::format("{}", integer_at(type, data, ""));
-  return fmt::format("{}", number_at(type, data, ""));
+  if (is_integer(type)) return fmt::format("{}", integer_at(type, data));
+  return fmt::format("{}", number_at(type, data));
 }
 
 std::string describe(const GgufValue& value) {
@@ -187,7 +198,8 @@ const GgufValue& GgufFile::require(std::string_view key, std::string_view expect
 int64_t GgufFile::integer(std::string_view key) const {
   const GgufValue& value = require(key, "an integer");
   if (value.is_array || !is_integer(value.type)) fail(key, "an integer", &value);
-  return integer_at(value.type, value.data, key);
+  if (!fits(value.type, value.data)) fail(key, "an integer below 2^63", &value);
+  return integer_at(value.type, value.data);
 }
 
 int64_t GgufFile::integer(std::string_view key, int64_t fallback) const {
@@ -199,7 +211,7 @@ double GgufFile::number(std::string_view key) const {
   const bool is_number =
       is_integer(value.type) || value.type == GgufType::kF32 || value.type == GgufType::kF64;
   if (value.is_array || !is_number) fail(key, "a number", &value);
-  return number_at(value.type, value.data, key);
+  return number_at(value.type, value.data);
 }
 
 double GgufFile::number(std::string_view key, double fallback) const {
@@ -247,7 +259,9 @@ std::vector<int64_t> GgufFile::integers(std::string_view key) const {
   out.reserve(size_t(value->count));
   const size_t bytes = gguf_item_bytes(value->type);
   for (size_t i = 0; i < value->count; ++i) {
-    out.push_back(integer_at(value->type, value->data + i * bytes, key));
+    const std::byte* item = value->data + i * bytes;
+    if (!fits(value->type, item)) fail(key, "integers below 2^63", value);
+    out.push_back(integer_at(value->type, item));
   }
   return out;
 }
@@ -262,7 +276,7 @@ std::vector<double> GgufFile::numbers(std::string_view key) const {
   }
   out.reserve(size_t(value->count));
   for (size_t i = 0; i < value->count; ++i) {
-    out.push_back(number_at(value->type, value->data + i * bytes, key));
+    out.push_back(number_at(value->type, value->data + i * bytes));
   }
   return out;
 }

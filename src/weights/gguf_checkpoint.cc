@@ -10,6 +10,8 @@
 namespace sluice {
 namespace {
 
+constexpr int64_t kMaxHeads = 1 << 20;
+
 class GgufCheckpoint final : public Checkpoint {
  public:
   explicit GgufCheckpoint(std::unique_ptr<GgufFile> file)
@@ -93,7 +95,7 @@ class GgufCheckpoint final : public Checkpoint {
     if (!architecture_.is_interleaved || (!place.is_query && !place.is_key)) return 0;
     const int64_t heads = place.is_query ? gguf_query_heads(*file_, place.layer)
                                          : gguf_key_heads(*file_, place.layer);
-    if (heads < 1 || place.n_parts != 1 || rows % (2 * heads) != 0) {
+    if (heads < 1 || heads > kMaxHeads || place.n_parts != 1 || rows % (2 * heads) != 0) {
       throw Error(ErrorCode::kInvalidInput, "{}: expected {} heads of an even size, got {} rows",
                   where(*place.tensor), heads, rows);
     }

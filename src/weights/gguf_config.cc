@@ -66,6 +66,10 @@ void add_rope(const GgufFile& file, int64_t head_dim, Json& config) {
   config["rope_scaling"] = nullptr;
   const std::string_view type = file.text(key(file, "rope.scaling.type"), "none");
   if (type == "none") return;
+  if (type != "linear" && type != "yarn" && type != "longrope") {
+    throw Error(ErrorCode::kUnsupported, "{}: {}: expected none, linear, yarn or longrope, got {}",
+                file.path().string(), key(file, "rope.scaling.type"), type);
+  }
   Json scaling = {{"rope_type", type}};
   copy_number(file, "rope.scaling.factor", scaling, "factor");
   copy_integer(file, "rope.scaling.original_context_length", scaling,

@@ -57,6 +57,7 @@ TEST(Gguf, ReadsEveryValueType) {
   EXPECT_EQ(file.metadata().size(), 12u);
   EXPECT_EQ(gguf_value_text(*file.find("u64")), "9223372036854775808");
   EXPECT_EQ(gguf_value_text(*file.find("string"), 2), "\"h...\"");
+  EXPECT_EQ(file.number("u64"), 0x1p63);
 }
 
 TEST(Gguf, TypedLookupsRefuseOtherTypes) {
@@ -101,6 +102,12 @@ TEST(Gguf, ReadsArrays) {
   EXPECT_EQ(gguf_value_text(*file.find("texts")), "[\"a\", \"\", \"ccc\"]");
   EXPECT_EQ(gguf_value_text(*file.find("integers"), 3), "[-1, ...] (2)");
   EXPECT_EQ(gguf_value_text(*file.find("nested")), "[2 arrays]");
+}
+
+TEST(Gguf, ValueTextIsSafeToPrint) {
+  GgufBuilder b;
+  b.header(0, 1).text("k", "a\n\x1B[2J\x7F");
+  EXPECT_EQ(gguf_value_text(*GgufFile(b.bytes(), "x").find("k")), "\"a\\n\\x1b[2J\\x7f\"");
 }
 
 TEST(Gguf, ReadsTensors) {
@@ -159,7 +166,8 @@ TEST(Gguf, HugeCountsFailAtOnce) {
     EXPECT_NE(error(GgufBuilder().header(0, 1).put(n).put(n)), "");  // a key of that length
     EXPECT_NE(error(GgufBuilder().header(0, 1).key("k", GgufType::kString).put(n)), "");
     EXPECT_NE(error(GgufBuilder().header(1, 0).tensor("a", {n, n, n, n}, DType::kF32, 0)), "");
-    const bool is_possible = n == 1000;  // an empty tensor, but of a shape that can be computed with
+    const bool is_possible =
+        n == 1000;  // an empty tensor, but of a shape that can be computed with
     EXPECT_EQ(error(GgufBuilder().header(1, 0).tensor("a", {n, 0, n}, DType::kF32, 0)) == "",
               is_possible);
     EXPECT_NE(error(GgufBuilder().header(1, 0).tensor("a", {1}, DType::kF32, n).data(64)), "");

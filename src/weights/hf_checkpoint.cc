@@ -19,12 +19,17 @@ Json read_json(const fs::path& path) {
   return parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
 }
 
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
 /// Published files differ in what stands before the language model's names.
-std::vector<std::string> spellings(const std::string& name) {
+std::vector<std::string> other_spellings(const std::string& name) {
   constexpr std::string_view kModel = "model.";
-  if (!name.starts_with(kModel)) return {name, "model." + name, "language_model." + name};
+  if (!name.starts_with(kModel)) return {"model." + name, "language_model." + name};
   const std::string rest = name.substr(kModel.size());
-  return {name, rest, "model.language_model." + rest, "language_model.model." + rest,
+  return {rest, "model.language_model." + rest, "language_model.model." + rest,
           "model.text_model." + rest};
 }
 
@@ -33,7 +38,7 @@ class HfCheckpoint final : public Checkpoint {
   explicit HfCheckpoint(const fs::path& folder)
       : path_(folder),
         config_(read_json(folder / "config.json"), (folder / "config.json").string()) {
-    if (fs::exists(folder / "model.safetensors.index.json")) {
+    if (is_there(folder / "model.safetensors.index.json")) {
       open_shards(folder / "model.safetensors.index.json");
       return;
     }
@@ -69,9 +74,10 @@ class HfCheckpoint final : public Checkpoint {
   }
 
   fs::path only_file() const {
-    if (fs::exists(path_ / "model.safetensors")) return path_ / "model.safetensors";
+    if (is_there(path_ / "model.safetensors")) return path_ / "model.safetensors";
     std::vector<fs::path> found;
-    for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
+    std::error_code error;  // a folder that cannot be read holds nothing for us
+    for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
       if (entry.path().extension() == ".safetensors") found.push_back(entry.path());
     }
     if (found.size() == 1) return found[0];
@@ -117,14 +123,17 @@ class HfCheckpoint final : public Checkpoint {
     const size_t hole = wanted.find("{}");
     const bool is_stacked = name.expert >= 0 && hole == wanted.npos;
     if (hole != wanted.npos) wanted.replace(hole, 2, std::to_string(name.expert));
-    for (const std::string& spelling : spellings(wanted)) {
-      const auto it = places_.find(spelling);
-      if (it == places_.end()) continue;
-      const std::vector<int64_t>& shape = it->second.tensor->shape;
-      if (is_stacked && (shape.empty() || name.expert >= shape[0])) return nullptr;
-      return &it->second;
+    auto it = places_.find(wanted);
+    if (it == places_.end()) {
+      for (const std::string& spelling : other_spellings(wanted)) {
+        it = places_.find(spelling);
+        if (it != places_.end()) break;
+      }
     }
-    return nullptr;
+    if (it == places_.end()) return nullptr;
+    const std::vector<int64_t>& shape = it->second.tensor->shape;
+    if (is_stacked && (shape.empty() || name.expert >= shape[0])) return nullptr;
+    return &it->second;
   }
 
   Slice require(const WeightName& name) const {
