@@ -33,7 +33,8 @@ void expect_recorded(const std::string& name) {
   const OrderedJson file = read_cases(name);
   ASSERT_FALSE(file.at("cases").empty());
   for (const OrderedJson& recorded : file.at("cases")) {
-    OrderedJson request = recorded;
+    OrderedJson request = file.value("variables", OrderedJson::object());
+    request.update(recorded);
     for (const char* key : {"name", "expected", "error", "error_message", "generation_spans"}) {
       request.erase(key);
     }
@@ -66,6 +67,8 @@ std::string error_of(const std::string& source) {
 }
 
 TEST(ChatTemplate, RendersRecordedConversations) { expect_recorded("cases.json"); }
+
+TEST(ChatTemplate, AgreesWithJinjaOnEveryFeature) { expect_recorded("features.json"); }
 
 TEST(ChatTemplate, ReportsGenerationSpans) {
   const OrderedJson file = read_cases("cases.json");

@@ -137,8 +137,8 @@ std::string cut(const std::string& text, int64_t precision) {
 
 class PercentFormatter {
  public:
-  PercentFormatter(std::string_view format, const Value& arguments)
-      : format_(format), arguments_(arguments) {
+  PercentFormatter(const String& format, const Value& arguments)
+      : format_(format.text), escapes_(format.safety == Safety::kSafe), arguments_(arguments) {
     const Sequence* s = arguments.sequence();
     tuple_ = s && !s->is_list() ? s : nullptr;
   }
@@ -152,8 +152,8 @@ class PercentFormatter {
       if (percent < format_.size()) out.append(one());
     }
     const size_t n = tuple_ ? tuple_->items.size() : 1;
-    const bool unused_is_fine =
-        !tuple_ && (used_key_ || arguments_.dict() || arguments_.sequence());
+    const bool unused_is_fine = !tuple_ && (used_key_ || arguments_.dict() ||
+                                            arguments_.sequence() || arguments_.is_undefined());
     if (next_ < n && !unused_is_fine) fail("not all arguments converted during string formatting");
     return out.take();
   }
@@ -230,7 +230,9 @@ class PercentFormatter {
       case 'r':
       case 'a': {
         if (spec.align == '=') spec.align = '>';
-        return pad(cut(spec.type == 's' ? to_text(value) : repr(value), spec.precision), spec, '>');
+        std::string text = spec.type == 's' ? to_text(value) : repr(value);
+        if (escapes_) text = spec.type == 's' ? escaped_text(value) : escape_html(text);
+        return pad(cut(text, spec.precision), spec, '>');
       }
       case 'c': {
         if (spec.align == '=') spec.align = '>';
@@ -269,6 +271,7 @@ class PercentFormatter {
   }
 
   const std::string_view format_;
+  const bool escapes_;  // a safe format escapes what it takes in
   const Value& arguments_;
   const Sequence* tuple_;
   const Value* key_ = nullptr;
@@ -380,8 +383,6 @@ class BraceFormatter {
 
   std::string field(std::string_view text, int level) {
     const size_t colon = std::min(text.find(':'), text.size());
-    const std::string spec =
-        colon < text.size() ? run(text.substr(colon + 1), level + 1) : std::string();
     std::string_view name = text.substr(0, colon);
     char conversion = '\0';
     if (const size_t mark = name.find('!'); mark != name.npos) {
@@ -389,7 +390,9 @@ class BraceFormatter {
       conversion = name[mark + 1];
       name = name.substr(0, mark);
     }
-    Value value = look_up(name);
+    Value value = look_up(name);  // before the fields of its format, which are numbered after it
+    const std::string spec =
+        colon < text.size() ? run(text.substr(colon + 1), level + 1) : std::string();
     if (conversion == 's') value = to_text(value);
     if (conversion == 'r' || conversion == 'a') value = repr(value);
     return format_with_spec(value, spec);
@@ -439,7 +442,7 @@ class BraceFormatter {
 }  // namespace
 
 Value format_percent(const String& format, const Value& arguments) {
-  return Value(PercentFormatter(format.text, arguments).run(), format.safety);
+  return Value(PercentFormatter(format, arguments).run(), format.safety);
 }
 
 Value format_braces(Runtime& runtime, const String& format, const Arguments& arguments) {

@@ -119,6 +119,7 @@ class Lexer {
   }
 
   void lex_comment() {
+    if (tag_body_ == text_.size()) return advance_to(tag_body_);  // jinja2 lets this pass
     const size_t close = text_.find("#}", tag_body_);
     if (close == text_.npos) fail("missing end of comment tag");
     finish_tag(after_close(close, close > tag_body_ ? text_[close - 1] : ' '));
@@ -144,6 +145,7 @@ class Lexer {
     if (!begin || mark == '+') return false;
     if (mark == '-') begin = skip_space(begin);
     finish_tag(begin);
+    if (begin == text_.size()) return true;
     for (size_t open = begin; (open = text_.find("{%", open)) != text_.npos; ++open) {
       const char open_mark = at(open + 2);
       const size_t body = open + 2 + (open_mark == '-' || open_mark == '+');

@@ -42,6 +42,11 @@ double floor_modulo(double a, double b) {
   return (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
+double floor_divide(double a, double b) {
+  const double quotient = (a - floor_modulo(a, b)) / b;  // nearly whole
+  return quotient == 0 ? std::copysign(0.0, a / b) : std::floor(quotient + 0.25);
+}
+
 Int integer_power(Int base, Int exponent) {
   Int result = 1;
   while (true) {
@@ -98,7 +103,7 @@ Value real_arithmetic(BinaryOp op, double a, double b) {
       return a / b;
     case BinaryOp::kFloorDivide:
       if (b == 0) fail("float floor division by zero");
-      return std::floor((a - floor_modulo(a, b)) / b + 0.25);
+      return floor_divide(a, b);
     case BinaryOp::kModulo:
       if (b == 0) fail("float modulo");
       return floor_modulo(a, b);

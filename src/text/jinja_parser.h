@@ -93,6 +93,7 @@ class Parser {
   std::unique_ptr<Statement> parse_unsupported();
   Target parse_target(bool with_tuple, bool with_attribute = false);
   Target parse_single_target(bool with_attribute);
+  void refuse_loop_variable(const Target& target) const;
   void parse_parameters(Callable& callable);
   void parse_callable_body(Callable& callable, std::string_view end_name);
 
@@ -102,6 +103,7 @@ class Parser {
   int& line_;
   int depth_ = 0;                     // open blocks
   int expression_depth_ = 0;          // open expressions
+  int nested_loops_ = 0;              // open loops
   int loops_ = 0;                     // open loops of the innermost macro
   bool is_conditional_ = false;       // inside {% if %}: unknown filters fail when they are reached
   std::vector<std::string> unknown_;  // messages about unknown filters and tests elsewhere

@@ -146,15 +146,20 @@ std::unique_ptr<Statement> Parser::parse_if() {
 std::unique_ptr<Statement> Parser::parse_for() {
   auto node = make<For>(current().line);
   advance();
+  ++nested_loops_;
   node->target = parse_target(true);
+  refuse_loop_variable(node->target);
+  --nested_loops_;
   expect_name("in");
   node->iterable = parse_tuple(Conditional::kExcluded, false, "recursive");
   const Restore<bool> strict(is_conditional_, false);
   if (skip_name("if")) node->condition = parse_expression();
   node->recursive = skip_name("recursive");
+  ++nested_loops_;
   ++loops_;
   node->body = parse_block({"else", "endfor"});
   --loops_;
+  --nested_loops_;
   if (skip_name("else")) {
     node->otherwise = parse_block_to("endfor");
   } else {
@@ -175,6 +180,7 @@ std::unique_ptr<Statement> Parser::parse_set() {
   const int line = current().line;
   advance();
   Target target = parse_target(true, true);
+  refuse_loop_variable(target);
   if (skip_operator("=")) {
     auto node = make<Set>(line);
     node->target = std::move(target);
@@ -243,12 +249,22 @@ void Parser::parse_callable_body(Callable& callable, std::string_view end_name) 
   callables_.pop_back();
 }
 
+void Parser::refuse_loop_variable(const Target& target) const {
+  for (const Target& item : target.items) refuse_loop_variable(item);
+  if (nested_loops_ && target.symbol == Symbols::kLoop && !target.attribute) {
+    fail("cannot assign to the special variable 'loop' in a loop");
+  }
+}
+
 void Parser::parse_parameters(Callable& callable) {
   expect_operator("(");
   while (!is_operator(")")) {
     if (!callable.parameters.empty()) expect_operator(",");
     const Target name = parse_single_target(false);
     Parameter parameter{name.symbol, name.name, nullptr};
+    if (name.symbol == Symbols::kCaller && !is_operator("=")) {
+      fail("the parameter 'caller' needs a default");
+    }
     if (skip_operator("=")) {
       parameter.fallback = parse_expression();
     } else if (!callable.parameters.empty() && callable.parameters.back().fallback) {
@@ -334,8 +350,7 @@ Target Parser::parse_target(bool with_tuple, bool with_attribute) {
     }
     if (!with_tuple || !skip_operator(",")) break;
     tuple.is_tuple = true;
-    if (!is(TokenKind::kName) && !is_operator("(")) break;
-    if (is_name("in")) break;
+    if (is_name("in") || is_operator(")")) break;
   }
   --expression_depth_;
   if (!tuple.is_tuple) return std::move(tuple.items[0]);
