@@ -1,6 +1,7 @@
 // Every kernel as plain loops with double accumulators: the scalar ISA and the oracle of the
 // others.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
