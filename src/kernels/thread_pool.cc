@@ -328,16 +328,20 @@ int64_t ThreadPool::sync_ns() const {
 }
 
 std::vector<int> usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    for (int core = 0; core < CPU_SETSIZE; ++core) {
-      if (CPU_ISSET(size_t(core), &set)) cores.push_back(core);
+  // Read once, before any thread is pinned: a pinned thread sees its own core only.
+  static const std::vector<int> all = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    std::vector<int> cores;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+      for (int core = 0; core < CPU_SETSIZE; ++core) {
+        if (CPU_ISSET(size_t(core), &set)) cores.push_back(core);
+      }
     }
-  }
-  if (cores.empty()) cores.push_back(0);
-  return cores;
+    if (cores.empty()) cores.push_back(0);
+    return cores;
+  }();
+  return all;
 }
 
 int usable_cpu_quota() {

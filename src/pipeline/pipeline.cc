@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 
 #include "base/error.h"
 #include "kernels/kernels.h"
@@ -28,33 +29,59 @@ Pipeline::Pipeline(const Checkpoint& checkpoint, std::unique_ptr<Model> model, c
                 model_->blocks.size(), plan.n_blocks);
   }
   hops_ = route(plan);
-  std::vector<Group*> group_of;  // by stage
-  for (const StagePlan& stage : plan.stages) {
+  make_groups(options);
+  stages_.resize(plan.stages.size());
+  make_links();
+  std::vector<std::future<void>> loaded;
+  for (size_t g = 1; g < groups_.size(); ++g) {
+    std::promise<void> promise;
+    loaded.push_back(promise.get_future());
+    groups_[g]->driver = std::thread([&, g, promise = std::move(promise)]() mutable {
+      try {
+        load(*groups_[g], checkpoint, options);
+        promise.set_value();
+      } catch (...) {
+        promise.set_exception(std::current_exception());
+        return;
+      }
+      drive(*groups_[g]);
+    });
+  }
+  try {
+    load(*groups_.front(), checkpoint, options);
+    for (std::future<void>& future : loaded) future.get();
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+void Pipeline::make_groups(const PipelineOptions& options) {
+  for (int s = 0; s < int(plan_.stages.size()); ++s) {
+    const StagePlan& stage = plan_.stages[size_t(s)];
     const std::vector<int>& cores = stage.cores.empty() ? options.default_cores : stage.cores;
-    const auto found = std::find_if(groups_.begin(), groups_.end(),
-                                    [&](const auto& group) { return group->cores == cores; });
-    if (found != groups_.end()) {
-      group_of.push_back(found->get());
-      continue;
+    auto found = std::find_if(groups_.begin(), groups_.end(),
+                              [&](const auto& group) { return group->cores == cores; });
+    if (found == groups_.end()) {
+      found = groups_.insert(found, std::make_unique<Group>());
+      (*found)->cores = cores;
+      (*found)->threads = stage.cores.empty() ? options.threads : int(cores.size());
     }
-    auto group = std::make_unique<Group>();
-    group->cores = cores;
-    const int threads = stage.cores.empty() ? options.threads : int(cores.size());
-    group->pool = std::make_unique<ThreadPool>(threads, cores);
-    group->pass = std::make_unique<Pass>(kernels(), *group->pool, options.i8);
-    group_of.push_back(group.get());
-    groups_.push_back(std::move(group));
+    (*found)->stages.push_back(s);
+    for (int h = 0; h < int(hops_.size()); ++h) {
+      if (hops_[size_t(h)].stage == s) (*found)->hops.push_back(h);
+    }
   }
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
-    stages_.push_back(std::make_unique<Stage>(
-        *model_, checkpoint, plan.stages[s], hops_.front().stage == int(s),
-        StageOptions{.cache_f16 = options.cache_f16, .pools = options.pools}, *group_of[s]->pass));
-  }
+  for (auto& group : groups_) std::sort(group->hops.rbegin(), group->hops.rend());
+}
+
+void Pipeline::make_links() {
   const size_t n_frames = groups_.size() + 1;
-  for (size_t h = 0; h < hops_.size(); ++h) {
-    Group& group = *group_of[size_t(hops_[h].stage)];
-    group.hops.insert(group.hops.begin(), int(h));
-    inbox_.push_back(std::make_unique<Ring<Frame*>>(n_frames, group.doorbell));
+  for (const Hop& hop : hops_) {
+    const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const auto& g) {
+      return std::find(g->stages.begin(), g->stages.end(), hop.stage) != g->stages.end();
+    });
+    inbox_.push_back(std::make_unique<Ring<Frame*>>(n_frames, (*group)->doorbell));
   }
   finished_ = std::make_unique<Ring<Frame*>>(n_frames, groups_.front()->doorbell);
   for (size_t i = 0; i < n_frames; ++i) {
@@ -62,13 +89,22 @@ Pipeline::Pipeline(const Checkpoint& checkpoint, std::unique_ptr<Model> model, c
     frames_.back()->stride = (model_->frame_width() + 15) / 16 * 16;
     free_frames_.push_back(frames_.back().get());
   }
-  for (auto& group : groups_) group->idle_since_ns = now_ns();
-  for (size_t g = 1; g < groups_.size(); ++g) {
-    groups_[g]->driver = std::thread([this, g] { drive(*groups_[g]); });
-  }
 }
 
-Pipeline::~Pipeline() {
+void Pipeline::load(Group& group, const Checkpoint& checkpoint, const PipelineOptions& options) {
+  group.pool = std::make_unique<ThreadPool>(group.threads, group.cores);
+  group.pass = std::make_unique<Pass>(kernels(), *group.pool, options.i8);
+  for (int s : group.stages) {
+    stages_[size_t(s)] = std::make_unique<Stage>(
+        *model_, checkpoint, plan_.stages[size_t(s)], hops_.front().stage == s,
+        StageOptions{.cache_f16 = options.cache_f16, .pools = pools_}, *group.pass);
+  }
+  group.idle_since_ns = now_ns();
+}
+
+Pipeline::~Pipeline() { stop(); }
+
+void Pipeline::stop() {
   stopping_ = true;
   for (auto& group : groups_) group->doorbell.ring();
   for (auto& group : groups_) {

@@ -47,6 +47,8 @@ class Pipeline : public Executor {
  private:
   struct Group {
     std::vector<int> cores;
+    int threads = 1;
+    std::vector<int> stages;
     std::unique_ptr<ThreadPool> pool;
     std::unique_ptr<Pass> pass;
     std::vector<int> hops;  // served by this group, last first: finishing comes before starting
@@ -55,6 +57,11 @@ class Pipeline : public Executor {
     std::thread driver;  // not for the first group
   };
 
+  void make_groups(const PipelineOptions& options);
+  void make_links();
+  /// On the thread that will drive the group, which its pool pins.
+  void load(Group& group, const Checkpoint& checkpoint, const PipelineOptions& options);
+  void stop();
   bool serve(Group& group);  // runs one hop if a frame waits; false otherwise
   void run_hop(Group& group, int hop, Frame& frame);
   void drive(Group& group);

@@ -77,7 +77,7 @@ double nmse(std::span<const float> got, std::span<const float> want) {
   return error / norm;
 }
 
-struct Setup {
+struct Arrangement {
   int stages = 1, threads = 1;
   bool i8 = false;
   bool alternate = false;  // mixers on one stage, feed-forwards on another
@@ -85,19 +85,19 @@ struct Setup {
 
 constexpr int kPages = 24, kSlots = 12;
 
-std::unique_ptr<Pipeline> make_pipeline(const std::filesystem::path& path, const Setup& setup) {
+std::unique_ptr<Pipeline> make_pipeline(const std::filesystem::path& path, const Arrangement& how) {
   const auto checkpoint = open_checkpoint(path);
   auto model = make_model(*checkpoint);
   const size_t n_blocks = model->blocks.size();
-  Plan plan = split_by_cost(std::vector<double>(n_blocks + 1, 1.0), setup.stages);
-  if (setup.alternate) {
+  Plan plan = split_by_cost(std::vector<double>(n_blocks + 1, 1.0), how.stages);
+  if (how.alternate) {
     plan.stages = {{"mixers", {}, false, {}}, {"feed-forwards", {}, true, {}}};
     for (int b = 0; b < int(n_blocks); ++b) plan.stages[size_t(b % 2)].blocks.push_back({b, b + 1});
   }
-  PipelineOptions options{.i8 = setup.i8,
-                          .cache_f16 = setup.i8,
+  PipelineOptions options{.i8 = how.i8,
+                          .cache_f16 = how.i8,
                           .pools = {.n_pages = kPages, .n_state_slots = kSlots},
-                          .threads = setup.threads,
+                          .threads = how.threads,
                           .default_cores = {}};
   return std::make_unique<Pipeline>(*checkpoint, std::move(model), plan, options);
 }
@@ -207,12 +207,12 @@ TEST_P(Golden, BitsDoNotDependOnHowTheyAreComputed) {
     for (unsigned seed : {2u, 3u}) {
       EXPECT_EQ(run(*plain, tokens, 11, 3, seed), want) << "batch mates, seed " << seed;
     }
-    for (Setup setup :
-         {Setup{1, 2}, Setup{2, 1}, Setup{3, 2}, Setup{1, 3}, Setup{.alternate = true}}) {
-      setup.i8 = i8;
-      const auto other = make_pipeline(GetParam().model, setup);
+    for (Arrangement how : {Arrangement{1, 2}, Arrangement{2, 1}, Arrangement{3, 2},
+                            Arrangement{1, 3}, Arrangement{.alternate = true}}) {
+      how.i8 = i8;
+      const auto other = make_pipeline(GetParam().model, how);
       EXPECT_EQ(run(*other, tokens, 13), want)
-          << "stages " << setup.stages << " threads " << setup.threads;
+          << "stages " << how.stages << " threads " << how.threads;
     }
   }
 }
