@@ -29,12 +29,7 @@ class Bpe : public TokenModel {
  public:
   Bpe(const PieceTable& table, MergeRules rules, BpeOptions options)
       : table_(table), rules_(std::move(rules)), options_(std::move(options)), bytes_(table) {
-    for (int b = 0; b < 256; ++b) {
-      const char byte = static_cast<char>(b);
-      single_bytes_[b] = table.find({&byte, 1});
-    }
-    if (options_.byte_fallback) return;
-    bytes_.ids.assign(256, -1);
+    if (!options_.byte_fallback) bytes_.ids.assign(256, -1);
   }
 
   void encode(std::string_view piece, std::vector<int32_t>& ids) const override {
@@ -45,7 +40,7 @@ class Bpe : public TokenModel {
       }
     }
     Scratch& buffers = scratch();
-    if (options_.bytes) {
+    if (!options_.byte_ids.empty()) {
       byte_symbols(piece, buffers.symbols);
     } else {
       char_symbols(piece, buffers.symbols);
@@ -62,7 +57,7 @@ class Bpe : public TokenModel {
   void byte_symbols(std::string_view piece, std::vector<Symbol>& symbols) const {
     Unknown unknown(*this, symbols);
     for (uint32_t i = 0; i < piece.size(); ++i) {
-      const int32_t id = single_bytes_[static_cast<uint8_t>(piece[i])];
+      const int32_t id = options_.byte_ids[static_cast<uint8_t>(piece[i])];
       if (id >= 0) {
         unknown.flush();
         symbols.push_back({id, i, 1});
@@ -130,7 +125,6 @@ class Bpe : public TokenModel {
   MergeRules rules_;
   BpeOptions options_;
   ByteTokens bytes_;
-  int32_t single_bytes_[256];
 };
 
 class ScoredBpe : public TokenModel {
@@ -245,7 +239,7 @@ ByteTokens::ByteTokens(const PieceTable& table) : ids(256) {
   }
 }
 
-MergeRules::MergeRules(size_t n) : slots_(std::bit_ceil(n * 2 + 1)) {}
+MergeRules::MergeRules(size_t n) : slots_(std::bit_ceil(n + n / 3 + 1)) {}
 
 void MergeRules::add(int32_t left, int32_t right, int32_t rank, int32_t merged) {
   const uint64_t key = pair_key(left, right);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "text/unicode.h"
 
 namespace sluice {
 namespace {
@@ -42,24 +43,46 @@ PieceTable::PieceTable(const std::vector<std::string_view>& pieces, bool searcha
     ends_.push_back(static_cast<uint32_t>(bytes_.size()));
   }
   if (!searchable) return;
-  slots_.assign(std::bit_ceil(pieces.size() * 2 + 1), -1);
+  slots_.resize(std::bit_ceil(pieces.size() + pieces.size() / 3 + 1));
   const size_t mask = slots_.size() - 1;
   for (int32_t id = 0; id < size(); ++id) {
     const auto text = piece(id);
     if (text.empty()) continue;
-    size_t slot = hash(text) & mask;
-    while (slots_[slot] >= 0 && piece(slots_[slot]) != text) slot = (slot + 1) & mask;
-    if (slots_[slot] < 0) slots_[slot] = id;
+    const uint64_t h = hash(text);
+    const auto tag = static_cast<uint32_t>(h >> 32);
+    size_t slot = h & mask;
+    while (slots_[slot].id >= 0 && (slots_[slot].tag != tag || piece(slots_[slot].id) != text)) {
+      slot = (slot + 1) & mask;
+    }
+    if (slots_[slot].id < 0) slots_[slot] = {tag, id};
   }
 }
 
 int32_t PieceTable::find(std::string_view piece) const {
   if (slots_.empty() || piece.empty() || piece.size() > longest_) return -1;
   const size_t mask = slots_.size() - 1;
-  for (size_t slot = hash(piece) & mask; slots_[slot] >= 0; slot = (slot + 1) & mask) {
-    if (this->piece(slots_[slot]) == piece) return slots_[slot];
+  const uint64_t h = hash(piece);
+  const auto tag = static_cast<uint32_t>(h >> 32);
+  for (size_t slot = h & mask; slots_[slot].id >= 0; slot = (slot + 1) & mask) {
+    if (slots_[slot].tag == tag && this->piece(slots_[slot].id) == piece) return slots_[slot].id;
   }
   return -1;
+}
+
+PieceTable byte_level_pieces(const std::vector<std::string_view>& names) {
+  std::vector<std::string> bytes(names.size());
+  for (size_t i = 0; i < names.size(); ++i) bytes[i] = bytes_of_name(names[i]).value_or("");
+  return PieceTable(std::vector<std::string_view>(bytes.begin(), bytes.end()));
+}
+
+std::vector<int32_t> byte_level_ids(const PieceTable& names) {
+  std::vector<int32_t> ids(256);
+  for (size_t b = 0; b < 256; ++b) {
+    std::string name;
+    append_utf8(name, byte_to_char(static_cast<uint8_t>(b)));
+    ids[b] = names.find(name);
+  }
+  return ids;
 }
 
 }  // namespace sluice

@@ -35,10 +35,20 @@ class PieceTable {
   size_t longest() const { return longest_; }
 
  private:
+  struct Slot {
+    uint32_t tag = 0;  // upper half of the hash: most comparisons end here
+    int32_t id = -1;   // -1: free
+  };
+
   std::string bytes_;
   std::vector<uint32_t> ends_;
-  std::vector<int32_t> slots_;  // open addressing; -1 is free
+  std::vector<Slot> slots_;  // open addressing, a power of two
   size_t longest_ = 0;
 };
+
+/// A byte-level vocabulary in bytes ("Ġthe" is " the"); names that stand for no bytes become holes.
+PieceTable byte_level_pieces(const std::vector<std::string_view>& names);
+/// The 256 ids of the tokens that stand for one byte, -1 where there is none.
+std::vector<int32_t> byte_level_ids(const PieceTable& names);
 
 }  // namespace sluice

@@ -45,16 +45,17 @@ struct MergeRules {
 };
 
 struct BpeOptions {
-  bool bytes = false;             // the first symbols are bytes, otherwise characters
-  bool ignore_merges = false;     // a piece that is a token is that token
-  bool byte_fallback = false;     // an unknown character becomes <0xNN> tokens
-  bool fuse_unk = false;          // unknown characters in a row give one unknown token
-  int32_t unk = -1;               // without it unknown characters vanish
+  std::vector<int32_t> byte_ids{};  // if not empty, the first symbols are bytes with these ids
+  bool ignore_merges = false;       // a piece that is a token is that token
+  bool byte_fallback = false;       // an unknown character becomes <0xNN> tokens
+  bool fuse_unk = false;            // unknown characters in a row give one unknown token
+  int32_t unk = -1;                 // without it unknown characters vanish
   std::string continuing_prefix{};  // of the names of symbols inside a piece
   std::string end_suffix{};         // of the name of the last symbol of a piece
 };
 
-/// `table` must outlive the model, here and below.
+/// `table` must outlive the model, here and below. With byte_ids it holds bytes and is needed only
+/// for ignore_merges.
 TokenModelPtr make_bpe(const PieceTable& table, MergeRules rules, BpeOptions options);
 
 struct ScoredBpeOptions {
@@ -73,7 +74,7 @@ struct UnigramOptions {
   int32_t unk = -1;
   bool byte_fallback = false;
   bool single_precision = false;  // sums of scores as SentencePiece's own code rounds them
-  TokenTrie user_defined{};         // values are ids; preferred over any other path
+  TokenTrie user_defined{};       // values are ids; preferred over any other path
 };
 /// The path of the highest sum of scores; pieces with a score of -infinity are not text.
 TokenModelPtr make_unigram(const PieceTable& table, std::vector<double> scores,
@@ -83,7 +84,7 @@ struct WordPieceOptions {
   int32_t unk = -1;
   std::string word_prefix{};        // of the names of pieces that start a word: "" or "▁"
   std::string continuing_prefix{};  // of the others: "##" or ""
-  size_t max_chars = 100;         // longer words are unknown
+  size_t max_chars = 100;           // longer words are unknown
 };
 TokenModelPtr make_word_piece(const PieceTable& table, WordPieceOptions options);
 

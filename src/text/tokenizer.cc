@@ -131,15 +131,6 @@ void TokenizerParts::complete() {
     if (token.normalized && normalizer) normalizer->apply(pattern);
     (token.normalized ? normalized_matcher : raw_matcher).add(token, pattern);
   }
-  std::vector<std::string> bytes(static_cast<size_t>(names.size()));
-  for (int32_t id = 0; id < names.size(); ++id) {
-    std::string text(names.piece(id));
-    if (text.empty()) continue;
-    for (const auto& decoder : decoders) text = decoder->bytes(id, std::move(text));
-    bytes[static_cast<size_t>(id)] = std::move(text);
-  }
-  token_bytes = PieceTable(std::vector<std::string_view>(bytes.begin(), bytes.end()), false);
-
   const auto special_id = [&](std::string_view name) -> std::optional<int32_t> {
     const int32_t id = names.find(name);
     return id >= 0 && special[static_cast<size_t>(id)] ? std::optional(id) : std::nullopt;
@@ -216,7 +207,20 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
 
 int32_t Tokenizer::vocab_size() const { return parts_->names.size(); }
 
-std::string_view Tokenizer::token_bytes(int32_t id) const { return parts_->token_bytes.piece(id); }
+std::string_view Tokenizer::token_bytes(int32_t id) const {
+  std::call_once(token_bytes_once_, [this] {
+    std::vector<std::string> bytes(static_cast<size_t>(vocab_size()));
+    for (int32_t i = 0; i < vocab_size(); ++i) {
+      std::string text(parts_->names.piece(i));
+      if (text.empty()) continue;
+      for (const auto& decoder : parts_->decoders) text = decoder->bytes(i, std::move(text));
+      bytes[static_cast<size_t>(i)] = std::move(text);
+    }
+    const std::vector<std::string_view> views(bytes.begin(), bytes.end());
+    token_bytes_ = std::make_unique<const PieceTable>(views, false);
+  });
+  return token_bytes_->piece(id);
+}
 
 bool Tokenizer::is_special(int32_t id) const {
   return id >= 0 && id < vocab_size() && parts_->special[static_cast<size_t>(id)];

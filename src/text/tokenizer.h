@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 namespace sluice {
 
 class GgufFile;
+class PieceTable;
 struct TokenizerParts;
 
 /// Immutable after loading; every method may be called from any thread at any time.
@@ -59,6 +61,9 @@ class Tokenizer {
 
  private:
   std::unique_ptr<const TokenizerParts> parts_;
+  // Filled at the first use: most runs need no bytes per token.
+  mutable std::once_flag token_bytes_once_;
+  mutable std::unique_ptr<const PieceTable> token_bytes_;
 };
 
 }  // namespace sluice

@@ -103,11 +103,10 @@ class GgufTokenizer {
     }
     parts_->pre_tokenizer = make_pre_sequence(std::move(steps));
 
-    std::vector<std::string> bytes(names_.size());
-    for (size_t i = 0; i < names_.size(); ++i) bytes[i] = bytes_of_name(names_[i]).value_or("");
-    parts_->model_pieces = PieceTable(std::vector<std::string_view>(bytes.begin(), bytes.end()));
-    parts_->model = make_bpe(parts_->model_pieces, read_merges(),
-                             {.bytes = true, .ignore_merges = split->ignore_merges});
+    if (split->ignore_merges) parts_->model_pieces = byte_level_pieces(names_);
+    parts_->model = make_bpe(
+        parts_->model_pieces, read_merges(),
+        {.byte_ids = byte_level_ids(parts_->names), .ignore_merges = split->ignore_merges});
     parts_->decoders.push_back(make_byte_level_decoder());
   }
 
@@ -115,6 +114,7 @@ class GgufTokenizer {
     const auto merges = file_.texts("tokenizer.ggml.merges");
     MergeRules rules(merges.size());
     std::string merged;
+    int32_t id = -1;
     for (size_t i = 0; i < merges.size(); ++i) {
       // The left token may be a space itself, so the first byte does not separate.
       const size_t space = merges[i].find(' ', 1);
@@ -122,11 +122,13 @@ class GgufTokenizer {
       const std::string_view left = merges[i].substr(0, space);
       const std::string_view right = merges[i].substr(space + 1);
       merged.assign(left).append(right);
-      const int32_t ids[] = {parts_->names.find(left), parts_->names.find(right),
-                             parts_->names.find(merged)};
+      // Vocabularies list the tokens in the order of their merges: try the next one first.
+      id = parts_->names.piece(id + 1) == merged ? id + 1 : parts_->names.find(merged);
+      const int32_t left_id = parts_->names.find(left);
+      const int32_t right_id = parts_->names.find(right);
       // A merge without its tokens can never happen.
-      if (*std::min_element(std::begin(ids), std::end(ids)) < 0) continue;
-      rules.add(ids[0], ids[1], static_cast<int32_t>(i), ids[2]);
+      if (id < 0 || left_id < 0 || right_id < 0) continue;
+      rules.add(left_id, right_id, static_cast<int32_t>(i), id);
     }
     return rules;
   }

@@ -95,23 +95,18 @@ MergeRules read_merges(const JsonNode& merges, const PieceTable& vocab, size_t p
   const size_t n = merges.array_size();
   MergeRules rules(n);
   std::string merged;
+  int32_t id = -1;
   for (size_t i = 0; i < n; ++i) {
     const auto [left, right] = merge_of(merges, i);
     merged.assign(left).append(right.substr(std::min(prefix_length, right.size())));
-    const int32_t ids[] = {vocab.find(left), vocab.find(right), vocab.find(merged)};
-    if (*std::min_element(std::begin(ids), std::end(ids)) < 0) {
-      merges.at(i).fail("tokens of the vocabulary");
-    }
-    rules.add(ids[0], ids[1], static_cast<int32_t>(i), ids[2]);
+    // Vocabularies list the tokens in the order of their merges: try the next one first.
+    id = vocab.piece(id + 1) == merged ? id + 1 : vocab.find(merged);
+    const int32_t left_id = vocab.find(left);
+    const int32_t right_id = vocab.find(right);
+    if (id < 0 || left_id < 0 || right_id < 0) merges.at(i).fail("tokens of the vocabulary");
+    rules.add(left_id, right_id, static_cast<int32_t>(i), id);
   }
   return rules;
-}
-
-/// The vocabulary in bytes; names that are not byte-level become holes.
-PieceTable byte_pieces(const std::vector<std::string_view>& names) {
-  std::vector<std::string> bytes(names.size());
-  for (size_t i = 0; i < names.size(); ++i) bytes[i] = bytes_of_name(names[i]).value_or("");
-  return PieceTable(std::vector<std::string_view>(bytes.begin(), bytes.end()));
 }
 
 int32_t unknown_id(const JsonNode& model, const PieceTable& vocab) {
@@ -130,7 +125,7 @@ TokenModelPtr read_bpe(const JsonNode& model, const std::vector<std::string_view
                        bool bytes, TokenizerParts& parts) {
   PieceTable vocab(names);
   BpeOptions options;
-  options.bytes = bytes;
+  if (bytes) options.byte_ids = byte_level_ids(vocab);
   options.ignore_merges = model.boolean("ignore_merges", false);
   options.byte_fallback = model.boolean("byte_fallback", false);
   options.fuse_unk = model.boolean("fuse_unk", false);
@@ -142,7 +137,11 @@ TokenModelPtr read_bpe(const JsonNode& model, const std::vector<std::string_view
                 "{}: a byte-level vocabulary with affixes is not supported", model.where());
   }
   MergeRules rules = read_merges(model.at("merges"), vocab, options.continuing_prefix.size());
-  parts.model_pieces = bytes ? byte_pieces(names) : std::move(vocab);
+  if (!bytes) {
+    parts.model_pieces = std::move(vocab);
+  } else if (options.ignore_merges) {
+    parts.model_pieces = byte_level_pieces(names);
+  }
   return make_bpe(parts.model_pieces, std::move(rules), std::move(options));
 }
 
@@ -150,7 +149,7 @@ TokenModelPtr read_model(const JsonNode& model, const Names& names, std::vector<
                          bool bytes, TokenizerParts& parts) {
   const std::string type = type_of(model);
   if (type == "BPE") return read_bpe(model, names.list(), bytes, parts);
-  parts.model_pieces = bytes ? byte_pieces(names.list()) : PieceTable(names.list());
+  parts.model_pieces = bytes ? byte_level_pieces(names.list()) : PieceTable(names.list());
   const PieceTable& vocab = parts.model_pieces;
   if (type == "Unigram") {
     if (!model.at("vocab").json().is_array()) model.at("vocab").fail("an array");

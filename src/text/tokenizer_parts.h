@@ -18,7 +18,7 @@ namespace sluice {
 struct TokenizerParts {
   std::string what;         // the file, for errors
   PieceTable names;         // every token as the vocabulary writes it, added tokens included
-  PieceTable model_pieces;  // what the model looks up: bytes in byte-level vocabularies
+  PieceTable model_pieces;  // what the model looks up in texts
   std::vector<AddedToken> added_tokens;
   std::vector<int32_t> control_ids;  // special tokens that texts cannot name
   NormalizerPtr normalizer;          // may be null
@@ -31,10 +31,9 @@ struct TokenizerParts {
 
   AddedTokenMatcher raw_matcher;         // added tokens that are looked for in the text as it is
   AddedTokenMatcher normalized_matcher;  // and in the normalised text
-  PieceTable token_bytes;                // id -> bytes inside a text
   std::vector<bool> special;             // per id
 
-  /// Fills the matchers, token_bytes and special from the rest, and adds to end_ids eos and the
+  /// Fills the matchers and special from the rest, and adds to end_ids eos and the
   /// special tokens that end a turn by their name. The last thing a loader calls.
   void complete();
 };

@@ -108,6 +108,10 @@ void append_utf8(std::string& out, char32_t c) {
 
 bool is_valid_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
+    if (static_cast<uint8_t>(text[at]) < 0x80) {
+      ++at;
+      continue;
+    }
     const CodePoint c = decode_utf8(text, at);
     if (!c.valid) return false;
     at += c.length;

@@ -38,8 +38,8 @@ class Unigram : public TokenModel {
       bool has_single = false;
       const auto offer = [&](size_t length, double score, int32_t id) {
         Node& node = best[begin + length];
-        if (node.begin >= 0 && !(so_far + score > node.score)) return;
-        node = {round(so_far + score), static_cast<int32_t>(begin), id};
+        const double sum = round(so_far + score);
+        if (node.begin < 0 || sum > node.score) node = {sum, static_cast<int32_t>(begin), id};
       };
       trie_.for_each_prefix(piece.substr(begin), [&](size_t length, int32_t id) {
         offer(length, scores_[static_cast<size_t>(id)], id);
