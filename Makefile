@@ -57,12 +57,12 @@ dev tsan: setup
 fuzz:
 	@$(SETUP) clang libclang-rt-dev
 	@cmake --preset fuzz > /dev/null
-	@cmake --build build-fuzz
+	@cmake --build build-fuzz --target fuzzers
 	@for fuzzer in $$(find build-fuzz/fuzz -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x); do \
 	  echo "== $$fuzzer"; \
 	  mkdir -p "$$fuzzer.corpus"; \
-	  "$$fuzzer" -max_total_time=$(FUZZ_SECONDS) -artifact_prefix="$$fuzzer." "$$fuzzer.corpus" \
-	    || exit 1; \
+	  "$$fuzzer" -seed_inputs="@$$fuzzer.seeds" -max_total_time=$(FUZZ_SECONDS) \
+	    -artifact_prefix="$$fuzzer." "$$fuzzer.corpus" || exit 1; \
 	done
 
 format: setup

@@ -18,7 +18,8 @@ void allow_error(F f) {
 }
 
 void read_everything(const Config& config, int depth) {
-  for (const auto& [key, value] : config.json().items()) {
+  for (const auto& item : config.json().items()) {
+    const std::string& key = item.key();
     allow_error([&] { config.integer(key); });
     allow_error([&] { config.integer_in(key, 1, 1000); });
     allow_error([&] { config.number(key, 0.0); });
