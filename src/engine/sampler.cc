@@ -15,37 +15,32 @@ constexpr size_t kBlock = 64;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr float kGreedy = 1e-5f;
 
-/// exp(x) for x <= 0 to within 1e-14, the same bits on every machine and in every vector width.
-/// x = n ln 2 + r, |r| <= ln 2 / 2; exp(r) by its Taylor series. Below -700 it stays at exp(-700).
-inline double exp_negative(double x) {
-  constexpr double kLog2e = 1.4426950408889634074;
-  constexpr double kLn2High = 6.93147180369123816490e-01;
-  constexpr double kLn2Low = 1.90821492927058770002e-10;
-  constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer
-  x = x > -700 ? x : -700;
-  const double shifted = x * kLog2e + kRound;
-  const double n = shifted - kRound;
-  const double r = (x - n * kLn2High) - n * kLn2Low;
-  double sum = 1.0 / 479001600;
-  sum = sum * r + 1.0 / 39916800;
-  sum = sum * r + 1.0 / 3628800;
-  sum = sum * r + 1.0 / 362880;
-  sum = sum * r + 1.0 / 40320;
-  sum = sum * r + 1.0 / 5040;
-  sum = sum * r + 1.0 / 720;
-  sum = sum * r + 1.0 / 120;
-  sum = sum * r + 1.0 / 24;
-  sum = sum * r + 1.0 / 6;
-  sum = sum * r + 0.5;
-  sum = sum * r + 1.0;
-  sum = sum * r + 1.0;
-  const uint64_t exponent = (std::bit_cast<uint64_t>(shifted) + 1023) << 52;
-  return sum * std::bit_cast<double>(exponent);
+constexpr float kLeastExponent = -87;  // below, a weight is 0
+
+/// exp(x) for -87 <= x <= 0 to within 1e-7 of its value, the same bits on every machine and in
+/// every vector width. x = n ln 2 + r, |r| <= ln 2 / 2; exp(r) by its Taylor series.
+inline float exp_negative(float x) {
+  constexpr float kLog2e = 1.44269504f;
+  constexpr float kLn2High = 0.693359375f;  // 9 bits: n times it is exact
+  constexpr float kLn2Low = -2.12194440e-4f;
+  constexpr float kRound = 12582912;  // 1.5 * 2^23: adding it rounds to an integer
+  const float shifted = x * kLog2e + kRound;
+  const float n = shifted - kRound;
+  const float r = (x - n * kLn2High) - n * kLn2Low;
+  float sum = 1.0f / 5040;
+  sum = sum * r + 1.0f / 720;
+  sum = sum * r + 1.0f / 120;
+  sum = sum * r + 1.0f / 24;
+  sum = sum * r + 1.0f / 6;
+  sum = sum * r + 0.5f;
+  sum = sum * r + 1.0f;
+  sum = sum * r + 1.0f;
+  return sum * std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) + 127) << 23);
 }
 
 /// weights[i] = exp((values[i] - max) * scale); block_sums[b] is the sum over block b, in a fixed
 /// order. Returns the sum of all.
-double exponentiate(std::span<const float> values, float max, double scale,
+double exponentiate(std::span<const float> values, float max, float scale,
                     std::vector<float>& weights, std::vector<double>& block_sums) {
   const size_t n = values.size();
   const size_t n_blocks = (n + kBlock - 1) / kBlock;
@@ -56,16 +51,18 @@ double exponentiate(std::span<const float> values, float max, double scale,
     float* w = weights.data() + b * kBlock;
     const size_t n_here = std::min(kBlock, n - b * kBlock);
     float x[kBlock];
-    std::fill(x, x + kBlock, kLowest);
     std::copy_n(values.data() + b * kBlock, n_here, x);
+    std::fill(x + n_here, x + kBlock, kLowest);
+    // Three loops without branches, so that each is vectorised.
+    for (float& exponent : x) {
+      exponent = (exponent - max) * scale;
+      exponent = exponent > kLeastExponent ? exponent : kLeastExponent;
+    }
+    for (size_t i = 0; i < kBlock; ++i) w[i] = exp_negative(x[i]);
+    for (size_t i = 0; i < kBlock; ++i) w[i] = x[i] > kLeastExponent ? w[i] : 0;
     double lanes[8] = {};
     for (size_t i = 0; i < kBlock; i += 8) {
-      for (size_t j = 0; j < 8; ++j) {
-        const double e = exp_negative((static_cast<double>(x[i + j]) - max) * scale);
-        const double kept = x[i + j] == kLowest ? 0.0 : e;
-        w[i + j] = static_cast<float>(kept);
-        lanes[j] += static_cast<double>(w[i + j]);
-      }
+      for (size_t j = 0; j < 8; ++j) lanes[j] += static_cast<double>(w[i + j]);
     }
     block_sums[b] = ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
                     ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
@@ -118,25 +115,6 @@ bool in_vocabulary(Token token, size_t vocab) {
   return token >= 0 && static_cast<size_t>(token) < vocab;
 }
 
-/// Keeps the fewest elements, smallest first by `less`, whose sum of `mass` reaches `wanted`;
-/// leaves them sorted. Sorts in growing portions, since the answer is usually short.
-template <typename T, typename Less, typename Mass>
-void keep_mass(std::vector<T>& items, double wanted, Less less, Mass mass) {
-  double sum = 0;
-  size_t done = 0;
-  for (size_t portion = 64; done < items.size(); portion *= 4) {
-    const size_t end = std::min(items.size(), done + portion);
-    const auto from = items.begin() + static_cast<std::ptrdiff_t>(done);
-    const auto to = items.begin() + static_cast<std::ptrdiff_t>(end);
-    if (to != items.end()) std::nth_element(from, to, items.end(), less);
-    std::sort(from, to, less);
-    for (; done < end; ++done) {
-      sum += mass(items[done]);
-      if (sum >= wanted) return items.resize(done + 1);
-    }
-  }
-}
-
 }  // namespace
 
 double uniform_at(uint64_t seed, int64_t position) {
@@ -172,10 +150,7 @@ Token Sampler::draw(std::span<const float> logits, const SamplingParams& params,
     }
     logits_.assign(logits.begin(), logits.end());
     adjust(params, history, n_prompt);
-    for (size_t i = 0; mask && i < logits_.size(); ++i) {
-      const bool allowed = i / 32 < mask->size() && ((*mask)[i / 32] >> (i % 32) & 1);
-      if (!allowed) logits_[i] = kLowest;
-    }
+    if (mask) apply_mask(*mask);
     logits = logits_;
   }
   const float max = largest(logits);
@@ -217,10 +192,20 @@ void Sampler::adjust(const SamplingParams& params, std::span<const Token> histor
   }
 }
 
+void Sampler::apply_mask(const std::vector<uint32_t>& mask) {
+  for (size_t i = 0; i < logits_.size(); i += 32) {
+    const uint32_t word = i / 32 < mask.size() ? mask[i / 32] : 0;
+    if (word == ~0u) continue;
+    const size_t n = std::min<size_t>(32, logits_.size() - i);
+    for (size_t j = 0; j < n; ++j) {
+      if (!(word >> j & 1)) logits_[i + j] = kLowest;
+    }
+  }
+}
+
 Token Sampler::draw_weighted(std::span<const float> logits, float max, const SamplingParams& params,
                              double u) {
-  const double total = exponentiate(logits, max, 1.0 / static_cast<double>(params.temperature),
-                                    weights_, block_sums_);
+  const double total = exponentiate(logits, max, 1 / params.temperature, weights_, block_sums_);
   const size_t vocab = logits.size();
   const bool by_k = params.top_k > 0 && static_cast<size_t>(params.top_k) < vocab;
   if (by_k || params.top_p < 1 || params.min_p > 0 || params.typical_p < 1) {
@@ -233,14 +218,11 @@ Token Sampler::draw_weighted(std::span<const float> logits, float max, const Sam
       float least = std::max(std::numeric_limits<float>::min(), params.min_p);
       if (params.top_p < 1) {
         const double tail = (1 - static_cast<double>(params.top_p)) * total;
-        least = std::min(1.0f, static_cast<float>(0.999 * tail / static_cast<double>(vocab)));
+        least = static_cast<float>(std::min(1.0, 0.999 * tail / static_cast<double>(vocab)));
       }
-      candidates_.clear();
-      for (size_t i = 0; i < vocab; ++i) {
-        if (weights[i] >= least) candidates_.push_back({weights[i], static_cast<Token>(i)});
-      }
+      select_at_least(weights, least);
     }
-    return draw_filtered(params, total, u);
+    return draw_filtered(params, by_k ? candidates_total() : total, u);
   }
   double left = u * total;
   size_t block = 0;
@@ -257,29 +239,66 @@ Token Sampler::draw_weighted(std::span<const float> logits, float max, const Sam
 }
 
 Token Sampler::draw_filtered(const SamplingParams& params, double total, double u) {
-  auto heavier = [](const Candidate& a, const Candidate& b) {
-    return a.value != b.value ? a.value > b.value : a.token < b.token;
-  };
-  auto weight = [](const Candidate& c) { return static_cast<double>(c.value); };
-  auto sum = [&] {
-    double s = 0;
-    for (const Candidate& c : candidates_) s += weight(c);
-    return s;
-  };
   if (params.top_p < 1) {
-    if (params.top_k > 0) total = sum();
-    keep_mass(candidates_, static_cast<double>(params.top_p) * total, heavier, weight);
+    // Positive floats are in the order of their bits.
+    for (Candidate& c : candidates_) c.key = std::bit_cast<uint32_t>(c.value);
+    keep_mass(static_cast<double>(params.top_p) * total);
   }
   if (params.min_p > 0) {
     std::erase_if(candidates_, [&](const Candidate& c) { return c.value < params.min_p; });
   }
   if (params.typical_p < 1) keep_typical(params.typical_p);
-  double left = u * sum();
+  double left = u * candidates_total();
   for (const Candidate& c : candidates_) {
-    left -= weight(c);
+    left -= static_cast<double>(c.value);
     if (left < 0) return c.token;
   }
   return candidates_.front().token;
+}
+
+double Sampler::candidates_total() const {
+  double total = 0;
+  for (const Candidate& c : candidates_) total += static_cast<double>(c.value);
+  return total;
+}
+
+void Sampler::select_at_least(std::span<const float> weights, float least) {
+  candidates_.resize(weights.size() + 1);
+  size_t n = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    candidates_[n] = {weights[i], static_cast<Token>(i), 0};
+    n += weights[i] >= least;
+  }
+  candidates_.resize(n);
+}
+
+/// Keeps the fewest candidates, largest key first, ties to the lower id, whose weights reach
+/// `wanted`. If there are many, their weights are first summed by the leading bits of the key, so
+/// that only those with the same leading bits as the last one need sorting.
+void Sampler::keep_mass(double wanted) {
+  constexpr int kShift = 20;
+  double sum = 0;
+  auto middle = candidates_.begin(), tail = candidates_.end();  // what is sorted
+  if (candidates_.size() > 256) {
+    bucket_mass_.assign(size_t{1} << (32 - kShift), 0);
+    for (const Candidate& c : candidates_) {
+      bucket_mass_[c.key >> kShift] += static_cast<double>(c.value);
+    }
+    size_t bucket = bucket_mass_.size() - 1;
+    while (bucket > 0 && sum + bucket_mass_[bucket] < wanted) sum += bucket_mass_[bucket--];
+    middle = std::stable_partition(middle, tail,
+                                   [&](const Candidate& c) { return c.key >> kShift > bucket; });
+    tail =
+        std::partition(middle, tail, [&](const Candidate& c) { return c.key >> kShift == bucket; });
+  }
+  std::sort(middle, tail, [](const Candidate& a, const Candidate& b) {
+    return a.key != b.key ? a.key > b.key : a.token < b.token;
+  });
+  auto end = middle;
+  while (end != tail && (sum < wanted || end == candidates_.begin())) {
+    sum += static_cast<double>((end++)->value);
+  }
+  candidates_.erase(end, candidates_.end());
 }
 
 void Sampler::select_largest(std::span<const float> values, size_t k) {
@@ -290,8 +309,11 @@ void Sampler::select_largest(std::span<const float> values, size_t k) {
     // k blocks have a maximum of at least the k-th largest maximum: so have k values.
     block_maxima_.resize(n_blocks);
     for (size_t b = 0; b < n_blocks; ++b) {
-      const auto block = values.subspan(b * kBlock, std::min(kBlock, values.size() - b * kBlock));
-      block_maxima_[b] = *std::max_element(block.begin(), block.end());
+      float max = kLowest;
+      for (float x : values.subspan(b * kBlock, std::min(kBlock, values.size() - b * kBlock))) {
+        max = x > max ? x : max;
+      }
+      block_maxima_[b] = max;
     }
     const auto kth = block_maxima_.begin() + static_cast<std::ptrdiff_t>(k) - 1;
     std::nth_element(block_maxima_.begin(), kth, block_maxima_.end(), std::greater<>());
@@ -299,7 +321,7 @@ void Sampler::select_largest(std::span<const float> values, size_t k) {
   }
   candidates_.clear();
   for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] >= bound) candidates_.push_back({values[i], static_cast<Token>(i)});
+    if (values[i] >= bound) candidates_.push_back({values[i], static_cast<Token>(i), 0});
   }
   auto larger = [](const Candidate& a, const Candidate& b) {
     return a.value != b.value ? a.value > b.value : a.token < b.token;
@@ -312,30 +334,18 @@ void Sampler::select_largest(std::span<const float> values, size_t k) {
 }
 
 void Sampler::keep_typical(float p) {
-  double total = 0, entropy = 0;
-  for (const Candidate& c : candidates_) total += static_cast<double>(c.value);
+  std::erase_if(candidates_, [](const Candidate& c) { return c.value <= 0; });
+  const double total = candidates_total();
+  double mean = 0;  // of log w
   for (const Candidate& c : candidates_) {
-    const double share = static_cast<double>(c.value) / total;
-    if (share > 0) entropy -= share * std::log(share);
+    mean += static_cast<double>(c.value) / total * static_cast<double>(std::log(c.value));
   }
-  auto distance = [&](const Candidate& c) {
-    return std::abs(-std::log(static_cast<double>(c.value) / total) - entropy);
-  };
-  struct Typical {
-    double distance = 0;
-    Candidate candidate;
-  };
-  std::vector<Typical> items;
-  items.reserve(candidates_.size());
-  for (const Candidate& c : candidates_) items.push_back({distance(c), c});
-  auto nearer = [](const Typical& a, const Typical& b) {
-    return a.distance != b.distance ? a.distance < b.distance
-                                    : a.candidate.token < b.candidate.token;
-  };
-  keep_mass(items, static_cast<double>(p) * total, nearer,
-            [](const Typical& t) { return static_cast<double>(t.candidate.value); });
-  candidates_.clear();
-  for (const Typical& t : items) candidates_.push_back(t.candidate);
+  // -log(share) - H = mean of log w - log w: the logarithm of the total cancels.
+  for (Candidate& c : candidates_) {
+    const float distance = std::abs(static_cast<float>(mean) - std::log(c.value));
+    c.key = ~std::bit_cast<uint32_t>(distance);
+  }
+  keep_mass(static_cast<double>(p) * total);
 }
 
 void Sampler::score(std::span<const float> logits, const BatchRow& row, int n_top,

@@ -51,18 +51,24 @@ class Sampler {
   struct Candidate {
     float value = 0;  // weight, or logit
     Token token = 0;
+    uint32_t key = 0;  // what keep_mass() goes by
   };
 
   void adjust(const SamplingParams& params, std::span<const Token> history, int n_prompt);
   Token draw_weighted(std::span<const float> logits, float max, const SamplingParams& params,
                       double u);
   Token draw_filtered(const SamplingParams& params, double total, double u);
+  void apply_mask(const std::vector<uint32_t>& mask);
   void select_largest(std::span<const float> values, size_t k);
+  void select_at_least(std::span<const float> weights, float least);
+  void keep_mass(double wanted);
+  double candidates_total() const;
   void keep_typical(float p);
   void score(std::span<const float> logits, const BatchRow& row, int n_top, RowResult& result);
 
   std::vector<float> logits_, weights_;  // (vocab)
   std::vector<double> block_sums_;       // of weights_
+  std::vector<double> bucket_mass_;
   std::vector<float> block_maxima_;
   std::vector<Candidate> candidates_;
   std::vector<Token> seen_;

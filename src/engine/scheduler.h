@@ -129,7 +129,7 @@ class Scheduler {
   CacheBook book_;
   RowCost row_cost_;
   RequestId next_id_ = 1;
-  uint64_t next_batch_ = 1;
+  uint64_t next_batch_ = 1, next_turn_ = 1;
   std::unordered_map<RequestId, SequencePtr> sequences_;
   std::set<Sequence*, SoonerSequence> waiting_, running_;
   std::deque<Flight> flights_;

@@ -106,7 +106,7 @@ void Scheduler::add_decodes(Batch& batch, Flight& flight) {
   }
   // Who was longest without a row comes first; running_ is in order of the key.
   std::stable_sort(ready.begin(), ready.end(), [](const SequencePtr& a, const SequencePtr& b) {
-    return a->last_batch < b->last_batch;
+    return a->last_turn < b->last_turn;
   });
   const int share = std::min((n_decoding + depth_ - 1) / depth_, options_.chunk);
   const int n_decodes = std::min(share, static_cast<int>(ready.size()));
@@ -208,9 +208,11 @@ int Scheduler::prefill_rows(const Sequence& s, int budget) const {
     n = std::min(n, std::max(share, 2 * kPageTokens));
   }
   if (s.request.want_logits && s.n_scheduled < s.n_prompt) n = std::min(n, kMaxLogitsRows);
-  const int end = s.n_scheduled + n;
-  const int aligned_end = end / kPageTokens * kPageTokens;
-  if (n < s.n_pending() && aligned_end > s.n_scheduled) n = aligned_end - s.n_scheduled;
+  if (book_.recurrent() && n < s.n_pending()) {
+    // A chunk that ends with a page leaves a state that the prefix tree can keep.
+    const int end = (s.n_scheduled + n) / kPageTokens * kPageTokens;
+    if (end > s.n_scheduled) n = end - s.n_scheduled;
+  }
   return n;
 }
 
@@ -286,7 +288,7 @@ void Scheduler::add_rows(Batch& batch, Flight& flight, Work work, std::span<cons
     described.history.insert(described.history.end(), drafts.begin(), drafts.end());
   }
   s.n_scheduled = std::min(end, s.n_tokens());
-  s.last_batch = flight.id;
+  s.last_turn = next_turn_++;
   ++s.n_in_flight;
   flight.work.push_back(std::move(work));
 }

@@ -21,13 +21,13 @@ struct Sequence {
   /// change while the sequence waits, and newer ones cannot pass it for ever.
   double key = 0;
 
-  int n_computed = 0;   // positions whose rows have come back
-  int n_scheduled = 0;  // positions whose rows were given out
-  int n_in_flight = 0;  // batches under way with rows of it
-  uint64_t last_batch = 0;
-  bool running = false;  // holds cache space
-  bool done = false;     // finished; waits only for its batches to come back
-  bool muted = false;    // its sink wants no more
+  int n_computed = 0;      // positions whose rows have come back
+  int n_scheduled = 0;     // positions whose rows were given out
+  int n_in_flight = 0;     // batches under way with rows of it
+  uint64_t last_turn = 0;  // when it was last given rows, counted over all sequences
+  bool running = false;    // holds cache space
+  bool done = false;       // finished; waits only for its batches to come back
+  bool muted = false;      // its sink wants no more
 
   SequenceCache cache;
   PromptLookup lookup;
