@@ -5,6 +5,7 @@
 // Floats from one query of a tile to the next; not powers of two, whose cache sets would collide.
 inline constexpr int kQueryStep = kMaxHeadDim + 16;
 inline constexpr int kScoreStep = kSpanPositions + 16;
+inline constexpr int kSpanPages = kSpanPositions / kPagePositions;
 inline constexpr int kMaxTile = kF32Registers == 32 ? 12 : 6;
 
 inline void store_element(float* to, F32 a) { store(to, a); }
@@ -43,12 +44,18 @@ void kv_store(const KvStoreArgs& a) {
 void kv_store_f32(const KvStoreArgs& a) { kv_store<float>(a); }
 void kv_store_f16(const KvStoreArgs& a) { kv_store<uint16_t>(a); }
 
-// sum[q][c] += sum over i in [0, n) of a[q * kStep + i] * b[c][i * b_step], i ascending
+// sum[q][c] += sum over i in [0, n) of a[q * kStep + i] * b[c][i * b_step], i ascending. With few
+// queries memory is the limit: `ahead[c]`
+// is read soon and laid out like b[c].
 template <int Q, int C, int kStep, typename E>
-inline void multiply_add(const float* a, const E* const* b, int64_t b_step, int64_t n,
-                         F32 (&sum)[Q][C]) {
+inline void multiply_add(const float* a, const E* const* b, const E* const* ahead, int64_t b_step,
+                         int64_t n, F32 (&sum)[Q][C]) {
   for (int64_t i = 0; i < n; ++i) {
     F32 column[C];
+    if constexpr (Q <= 6) {
+#pragma GCC unroll 4
+      for (int c = 0; c < C; ++c) __builtin_prefetch(ahead[c] + i * b_step, 0, 2);
+    }
 #pragma GCC unroll 4
     for (int c = 0; c < C; ++c) column[c] = load(b[c] + i * b_step);
 #pragma GCC unroll 12
@@ -107,7 +114,8 @@ struct Tile {
   int64_t kv_head, n;
   int64_t row[Q], head[Q];
   int64_t first[Q], last[Q];  // positions of the span that the query sees, from the span's start
-  const E* page[kSpanPositions / kPagePositions];  // of k, then of v
+  // Pages of the span, at this kv head; of keys, also those of the span to come.
+  const E *k_page[kSpanPages], *v_page[kSpanPages], *next_k_page[kSpanPages];
   float largest[Q], total[Q];  // over the span: the maximum, and the sum of e^(score - maximum)
   alignas(64) float query[Q * kQueryStep];
   alignas(64) float score[Q * kScoreStep];
@@ -125,29 +133,39 @@ struct Tile {
     }
   }
 
-  void find_pages(int64_t span, int64_t from, int64_t to, void* pool, int64_t page_bytes) {
-    const int32_t* page_of = a.pages.page_of + span * (kSpanPositions / kPagePositions);
-    for (int64_t p = from / kPagePositions; p * kPagePositions < to; ++p) {
-      page[p] =
-          reinterpret_cast<const E*>(static_cast<const char*>(pool) + page_of[p] * page_bytes);
+  void find_pages(int64_t span, int64_t last_span) {
+    const int64_t k_head = kv_head * kPagePositions * a.pages.head_dim;
+    const int64_t v_head = kv_head * kPagePositions * round_up16(a.pages.v_head_dim);
+    const int64_t last_page = (a.position + row[Q - 1]) / kPagePositions;
+    const int64_t next = span < last_span ? kSpanPages : 0;
+    for (int64_t p = first[0] / kPagePositions; p * kPagePositions < last[Q - 1]; ++p) {
+      const int64_t index = span * kSpanPages + p;
+      k_page[p] = at_page(a.pages.k, a.pages.k_page_bytes, index) + k_head;
+      v_page[p] = at_page(a.pages.v, a.pages.v_page_bytes, index) + v_head;
+      next_k_page[p] =
+          at_page(a.pages.k, a.pages.k_page_bytes, at_most(index + next, last_page)) + k_head;
     }
+  }
+  const E* at_page(const void* pool, int64_t page_bytes, int64_t index) const {
+    return reinterpret_cast<const E*>(static_cast<const char*>(pool) +
+                                      a.pages.page_of[index] * page_bytes);
   }
 
   // score[q][j] = scale q . k_j for positions [from, to) of the span and what fills their vectors
-  void compute_scores(int64_t span, int64_t from, int64_t to) {
+  void compute_scores(int64_t from, int64_t to) {
     const int64_t dim = a.pages.head_dim, first_group = from / 16, last_group = (to - 1) / 16;
-    find_pages(span, from, to, a.pages.k, a.pages.k_page_bytes);
     for (int64_t g = first_group / kColumns * kColumns; g <= last_group; g += kColumns) {
-      const E* keys[kColumns];
+      const E *keys[kColumns], *ahead[kColumns];
       for (int c = 0; c < kColumns; ++c) {
         const int64_t group = at_least(at_most(g + c, last_group), first_group);
-        keys[c] = page[group / 2] + (kv_head * 2 + group % 2) * dim * 16;
+        keys[c] = k_page[group / 2] + group % 2 * 16 * dim;
+        ahead[c] = v_page[group / 2] + group % 2 * 16 * round_up16(a.pages.v_head_dim);
       }
       F32 sums[Q][kColumns];
       for (int q = 0; q < Q; ++q) {
         for (int c = 0; c < kColumns; ++c) sums[q][c] = splat(0);
       }
-      multiply_add<Q, kColumns, kQueryStep>(query, keys, 16, dim, sums);
+      multiply_add<Q, kColumns, kQueryStep>(query, keys, ahead, 16, dim, sums);
       for (int q = 0; q < Q; ++q) {
         for (int c = 0; c < kColumns; ++c) store(score + q * kScoreStep + (g + c) * 16, sums[q][c]);
       }
@@ -184,10 +202,13 @@ struct Tile {
     const int64_t v_padded = round_up16(a.pages.v_head_dim), last_column = v_padded - 16;
     while (from < to) {
       const int64_t end = at_most(to, (from / kPagePositions + 1) * kPagePositions);
-      const E* slot = page[from / kPagePositions] +
-                      (kv_head * kPagePositions + from % kPagePositions) * v_padded;
-      const E* v[kColumns];
-      for (int c = 0; c < kColumns; ++c) v[c] = slot + at_most(column + 16 * c, last_column);
+      const int64_t page = from / kPagePositions, slot = from % kPagePositions * v_padded;
+      const E *v[kColumns], *ahead[kColumns];
+      for (int c = 0; c < kColumns; ++c) {
+        const int64_t at = slot + at_most(column + 16 * c, last_column);
+        v[c] = v_page[page] + at;
+        ahead[c] = next_k_page[page] + at;
+      }
       if constexpr (kChecked) {
         for (int64_t j = from; j < end; ++j) {
           for (int q = 0; q < Q; ++q) {
@@ -199,7 +220,7 @@ struct Tile {
           }
         }
       } else {
-        multiply_add<Q, kColumns, kScoreStep>(score + from, v, v_padded, end - from, sums);
+        multiply_add<Q, kColumns, kScoreStep>(score + from, v, ahead, v_padded, end - from, sums);
       }
       from = end;
     }
@@ -207,11 +228,10 @@ struct Tile {
 
   // values[q] = sum over j of score[q][j] v_j. Queries stand in order of position, so the positions
   // that all see are [first of the last query, last of the first query).
-  void compute_values(int64_t span) {
+  void compute_values() {
     const int64_t begin = first[0], end = last[Q - 1];
     const int64_t common_begin = at_most(first[Q - 1], end);
     const int64_t common_end = at_least(last[0], common_begin);
-    find_pages(span, begin, end, a.pages.v, a.pages.v_page_bytes);
     for (int64_t d = 0; d < a.pages.v_head_dim; d += 16 * kColumns) {
       F32 sums[Q][kColumns];
       for (int q = 0; q < Q; ++q) {
@@ -226,16 +246,17 @@ struct Tile {
     }
   }
 
-  void compute_span(int64_t span) {
+  void compute_span(int64_t span, int64_t last_span) {
     for (int q = 0; q < Q; ++q) {
       const int64_t seen = a.position + row[q] + 1 - span * kSpanPositions;
       last[q] = at_least(at_most(seen, kSpanPositions), 0);
       first[q] = a.window > 0 ? at_least(at_most(seen - a.window, kSpanPositions), 0) : 0;
     }
     if (first[0] >= last[Q - 1]) return;
-    compute_scores(span, first[0], last[Q - 1]);
+    find_pages(span, last_span);
+    compute_scores(first[0], last[Q - 1]);
     for (int q = 0; q < Q; ++q) softmax(q);
-    compute_values(span);
+    compute_values();
   }
 };
 
@@ -256,7 +277,7 @@ void attend_tile(const AttendArgs& a, int64_t kv_head, int64_t first_query, int6
     end = at_most(end, a.last_span);
   }
   for (int64_t span = begin; span < end; ++span) {
-    tile.compute_span(span);
+    tile.compute_span(span, end - 1);
     for (int64_t q = 0; q < n; ++q) {
       if (tile.first[q] >= tile.last[q]) continue;
       const Weighted part = {tile.largest[q], tile.total[q], tile.values + q * kMaxHeadDim};

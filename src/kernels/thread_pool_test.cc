@@ -1,6 +1,7 @@
 #include "kernels/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
@@ -129,13 +130,25 @@ TEST(ThreadPool, MoreThreadsThanCores) {
   EXPECT_EQ(sum, 200 * 63 * 64 / 2);
 }
 
+cpu_set_t cores_of_this_thread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof(set), &set);
+  return set;
+}
+
 TEST(ThreadPool, PinsThreadsAndGivesTheCallerBackItsCores) {
-  const std::vector<int> before = usable_cores();
+  const int core = usable_cores().back();
+  const cpu_set_t before = cores_of_this_thread();
   {
-    ThreadPool pool(1, {before.back()});
-    EXPECT_EQ(usable_cores(), std::vector<int>{before.back()});
+    ThreadPool pool(1, {core});
+    const cpu_set_t pinned = cores_of_this_thread();
+    EXPECT_EQ(CPU_COUNT(&pinned), 1);
+    EXPECT_TRUE(CPU_ISSET(size_t(core), &pinned));
+    EXPECT_NO_THROW(ThreadPool(1, {usable_cores().front()})) << "cores are not the pinned ones";
   }
-  EXPECT_EQ(usable_cores(), before);
+  const cpu_set_t after = cores_of_this_thread();
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
 TEST(ThreadPool, RefusesCoresThatItCannotUse) {
