@@ -20,8 +20,9 @@ void allow_error(F f) {
 }
 
 void read_everything(const GgufFile& file) {
-  for (const auto& [key, value] : file.metadata()) {
-    gguf_value_text(value);
+  for (const auto& entry : file.metadata()) {
+    const std::string_view key = entry.first;
+    gguf_value_text(entry.second);
     allow_error([&] { file.integer(key); });
     allow_error([&] { file.number(key, 0.0); });
     allow_error([&] { file.boolean(key, false); });
