@@ -187,7 +187,9 @@ class ScoredBpe : public TokenModel {
       ids.push_back(id);
       return false;
     }
-    if (id >= 0 && depth < kMaxDepth) return resegment(text, after_unknown, ids, depth);
+    if (id >= 0 && depth < kMaxDepth && decode_utf8(text, 0).length < text.size()) {
+      return resegment(text, after_unknown, ids, depth);
+    }
     bool all_bytes = true;
     for (const char c : text) all_bytes &= bytes_.ids[static_cast<uint8_t>(c)] >= 0;
     if (all_bytes) {
@@ -207,10 +209,6 @@ class ScoredBpe : public TokenModel {
                  int depth) const {
     std::vector<Symbol> symbols;
     first_symbols(text, symbols);
-    if (symbols.size() < 2) {
-      if (options_.unk >= 0 && !after_unknown) ids.push_back(options_.unk);
-      return true;
-    }
     const auto rank = [&](const Symbol& left, const Symbol& right) {
       const size_t length = left.length + right.length;
       const int32_t id = length == text.size() ? -1 : text_token(text.substr(left.begin, length));

@@ -16,7 +16,7 @@ Detokenizer& Detokenizer::operator=(Detokenizer&&) noexcept = default;
 
 std::string Detokenizer::push(int32_t id) {
   std::string out;
-  const std::string_view name = tokenizer_->parts().names.piece(id);
+  const std::string_view name = tokenizer_->parts().decoded_name(id);
   if (name.empty() || (skip_special_ && tokenizer_->is_special(id))) return out;
   stream_->push(id, name, out);
   return out;

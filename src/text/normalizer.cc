@@ -23,10 +23,10 @@ NormalizerPtr make(F function) {
   return std::make_unique<Function<F>>(std::move(function));
 }
 
-std::string strip_accents(std::string_view text) {
+std::string without(bool (*removed)(char32_t), std::string_view text) {
   std::string out;
   for_each_char(text, [&](char32_t c, std::string_view bytes) {
-    if (!is_nonspacing_mark(c)) out += bytes;
+    if (!removed(c)) out += bytes;
   });
   return out;
 }
@@ -114,7 +114,7 @@ NormalizerPtr make_strip(bool left, bool right) {
 }
 
 NormalizerPtr make_strip_accents() {
-  return make([](std::string& text) { text = strip_accents(text); });
+  return make([](std::string& text) { text = without(is_mark, text); });
 }
 
 NormalizerPtr make_nmt() {
@@ -169,7 +169,8 @@ NormalizerPtr make_bert(const BertOptions& options) {
   return make([options](std::string& text) {
     if (options.clean_text) text = clean_bert(text);
     if (options.handle_chinese_chars) text = space_ideographs(text);
-    if (options.strip_accents) text = strip_accents(normalize(text, NormalForm::kNfd));
+    if (options.strip_accents)
+      text = without(is_nonspacing_mark, normalize(text, NormalForm::kNfd));
     if (options.lowercase) text = lowercase(text);
   });
 }

@@ -122,13 +122,23 @@ void append_text_ids(const TokenizerParts& parts, std::string_view text, bool at
 
 }  // namespace
 
+std::string_view TokenizerParts::decoded_name(int32_t id) const {
+  if (!normalized_names.empty()) {
+    if (const auto it = normalized_names.find(id); it != normalized_names.end()) return it->second;
+  }
+  return names.piece(id);
+}
+
 void TokenizerParts::complete() {
   special.assign(static_cast<size_t>(names.size()), false);
   for (const int32_t id : control_ids) special[static_cast<size_t>(id)] = true;
   for (const AddedToken& token : added_tokens) {
     if (token.special) special[static_cast<size_t>(token.id)] = true;
     std::string pattern = token.content;
-    if (token.normalized && normalizer) normalizer->apply(pattern);
+    if (token.normalized && normalizer) {
+      normalizer->apply(pattern);
+      if (pattern != token.content) normalized_names.emplace(token.id, pattern);
+    }
     (token.normalized ? normalized_matcher : raw_matcher).add(token, pattern);
   }
   const auto special_id = [&](std::string_view name) -> std::optional<int32_t> {
@@ -211,7 +221,7 @@ std::string_view Tokenizer::token_bytes(int32_t id) const {
   std::call_once(token_bytes_once_, [this] {
     std::vector<std::string> bytes(static_cast<size_t>(vocab_size()));
     for (int32_t i = 0; i < vocab_size(); ++i) {
-      std::string text(parts_->names.piece(i));
+      std::string text(parts_->decoded_name(i));
       if (text.empty()) continue;
       for (const auto& decoder : parts_->decoders) text = decoder->bytes(i, std::move(text));
       bytes[static_cast<size_t>(i)] = std::move(text);

@@ -82,7 +82,8 @@ void append_pre_tokenizer(const JsonNode& node, bool last, std::vector<PreTokeni
     const auto [replacement, scheme] = metaspace_of(node);
     steps.push_back(make_metaspace(replacement, scheme, node.boolean("split", true)));
   } else if (type == "Whitespace") {
-    split(R"(\w+|[^\w\s]+)", SplitBehavior::kRemoved, true);
+    // Rust's \w, which has the joiners.
+    split(R"([\w\x{200c}\x{200d}]+|[^\w\s\x{200c}\x{200d}]+)", SplitBehavior::kRemoved, true);
   } else if (type == "WhitespaceSplit") {
     steps.push_back(make_char_split(is_space, SplitBehavior::kRemoved));
   } else if (type == "BertPreTokenizer") {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "text/added_tokens.h"
@@ -31,7 +32,12 @@ struct TokenizerParts {
 
   AddedTokenMatcher raw_matcher;         // added tokens that are looked for in the text as it is
   AddedTokenMatcher normalized_matcher;  // and in the normalised text
-  std::vector<bool> special;             // per id
+  // Added tokens that are looked for in normalised text are also written as that text.
+  std::unordered_map<int32_t, std::string> normalized_names;
+  std::vector<bool> special;  // per id
+
+  /// The name that the decoders work on.
+  std::string_view decoded_name(int32_t id) const;
 
   /// Fills the matchers and special from the rest, and adds to end_ids eos and the
   /// special tokens that end a turn by their name. The last thing a loader calls.

@@ -178,7 +178,15 @@ bool is_punctuation(char32_t c) {
 
 bool is_word(char32_t c) {
   const auto g = category(c);
-  return (g >= UTF8PROC_CATEGORY_LU && g <= UTF8PROC_CATEGORY_NL) || g == UTF8PROC_CATEGORY_PC;
+  const bool circled_letter = (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
+                              (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+  return (g >= UTF8PROC_CATEGORY_LU && g <= UTF8PROC_CATEGORY_NL) || g == UTF8PROC_CATEGORY_PC ||
+         circled_letter || c == 0x200C || c == 0x200D;
+}
+
+bool is_mark(char32_t c) {
+  const auto g = category(c);
+  return g >= UTF8PROC_CATEGORY_MN && g <= UTF8PROC_CATEGORY_ME;
 }
 
 bool is_nonspacing_mark(char32_t c) { return category(c) == UTF8PROC_CATEGORY_MN; }

@@ -48,8 +48,9 @@ class Utf8Stream {
 bool is_space(char32_t c);              // property White_Space
 bool is_numeric(char32_t c);            // categories N*
 bool is_punctuation(char32_t c);        // ASCII punctuation and categories P*
-bool is_word(char32_t c);               // letters, marks, decimal digits, connectors
+bool is_word(char32_t c);               // alphabetic, marks, decimal digits, connectors, joiners
 bool is_nonspacing_mark(char32_t c);    // category Mn
+bool is_mark(char32_t c);               // categories M*
 bool is_control_or_format(char32_t c);  // categories Cc, Cf, Co
 bool is_cjk_ideograph(char32_t c);      // the blocks that BERT splits into characters
 

@@ -11,6 +11,7 @@ namespace {
 
 // Below the worst token by this much: both reference implementations.
 constexpr double kUnknownPenalty = 10.0;
+// User-defined pieces cost this much: less than any trained piece.
 constexpr double kUserDefinedPenalty = 0.1;
 
 class Unigram : public TokenModel {
@@ -24,9 +25,8 @@ class Unigram : public TokenModel {
       if (!std::isfinite(score)) continue;
       trie_.insert(table.piece(id), id);
       lowest = std::min(lowest, score);
-      highest_ = std::max(highest_, score);
     }
-    if (!std::isfinite(lowest)) lowest = highest_ = 0.0;
+    if (!std::isfinite(lowest)) lowest = 0.0;
     unknown_score_ = round(lowest - kUnknownPenalty);
   }
 
@@ -46,7 +46,7 @@ class Unigram : public TokenModel {
         has_single |= length == char_length;
       });
       options_.user_defined.for_each_prefix(piece.substr(begin), [&](size_t length, int32_t id) {
-        offer(length, static_cast<double>(length) * highest_ - kUserDefinedPenalty, id);
+        offer(length, round(-kUserDefinedPenalty), id);
         has_single |= length == char_length;
       });
       if (!has_single) offer(char_length, unknown_score_, -1);
@@ -101,7 +101,6 @@ class Unigram : public TokenModel {
   UnigramOptions options_;
   ByteTokens bytes_;
   TokenTrie trie_;
-  double highest_ = -std::numeric_limits<double>::infinity();
   double unknown_score_ = 0.0;
 };
 
