@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <barrier>
 #include <charconv>
 #include <chrono>
@@ -60,7 +61,7 @@ std::vector<double> measure(int n_threads, size_t bytes) {
   std::vector<double> result;
   std::barrier barrier(n_threads);
   uint64_t passes = 1;
-  volatile uint64_t sink = 0;
+  std::atomic<uint64_t> sink = 0;  // keeps the reads from being optimised away
   auto work = [&](int index) {
     pin_to_cpu(index);
     auto* data =
@@ -85,7 +86,7 @@ std::vector<double> measure(int n_threads, size_t bytes) {
         result.push_back(static_cast<double>(mapped * passes) / seconds / 1e9);
       }
     }
-    sink = sum;
+    sink += sum;
   };
   {
     std::vector<std::jthread> threads;
