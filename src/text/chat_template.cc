@@ -74,6 +74,15 @@ std::vector<TextSpan> to_code_points(const std::string& text,
   return spans;
 }
 
+/// Messages quote the template; what a hostile one makes long is cut.
+std::string_view shortened(const char* message) {
+  constexpr size_t kMaxMessage = 2000;
+  const std::string_view text(message);
+  size_t end = std::min(text.size(), kMaxMessage);
+  while (end < text.size() && (text[end] & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
 size_t size_of(const OrderedJson& json) {
   size_t bytes = 1;
   if (json.is_string()) bytes += json.get_ref<const std::string&>().size();
@@ -103,7 +112,7 @@ ChatTemplate::ChatTemplate(std::string source, std::string name) : name_(std::mo
     const jinja::Budget budget(source.size());
     template_ = std::make_shared<jinja::Template>(jinja::parse_template(source, line));
   } catch (const jinja::Failure& failure) {
-    throw Error(failure.code, "{}: line {}: {}", name_, line, failure.what());
+    throw Error(failure.code, "{}: line {}: {}", name_, line, shortened(failure.what()));
   }
 }
 
@@ -126,7 +135,7 @@ std::string ChatTemplate::render(const TemplateInput& input,
     define_input(runtime, input);
     runtime.execute(template_->body, out);
   } catch (const jinja::Failure& failure) {
-    throw Error(failure.code, "{}: line {}: {}", name_, runtime.line(), failure.what());
+    throw Error(failure.code, "{}: line {}: {}", name_, runtime.line(), shortened(failure.what()));
   }
   std::string text = out.take();
   if (generation) *generation = to_code_points(text, runtime.generation);

@@ -124,6 +124,69 @@ TEST(ChatTemplate, GivesReasoningBothNames) {
       "aa bb NoneNone ");
 }
 
+/// Templates that grow without end; every one must be refused, and soon.
+constexpr const char* kHostile[] = {
+    "{{ 'a' * 10**9 }}",
+    "{{ [1] * 10**9 }}",
+    "{% set n = namespace(x='a') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+    "{% set n = namespace(x='a') %}{% for i in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}",
+    "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}",
+    "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
+    "{{ n.x }}",
+    "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
+    "{{ n.x | tojson }}",
+    "{% set n = namespace(x=1) %}{% for i in range(9999) %}{% set n.x = [n.x] %}{% endfor %}",
+    "{% set n = namespace(x=1) %}{% for i in range(9999) %}{% set n.x = cycler(n.x) %}{% endfor %}",
+    "{% set n = namespace(x=1) %}{% for i in range(9999) %}{% set n.x = [n.x].index %}{% endfor %}",
+    "{% set n = namespace() %}{% set n.x = [n] %}{{ n }}",
+    "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "{% macro f(n) %}{{ f(n - 1) ~ f(n - 2) if n > 1 }}{% endmacro %}{{ f(60) }}",
+    "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "{% for a in range(99999) %}{{ 'x' * 9999 }}{% endfor %}",
+    "{{ ('\\n' * 99999) | indent(99999) }}",
+    "{{ 'x' | center(10**12) }}",
+    "{{ 'x'.zfill(10**12) }}",
+    "{{ '%999999999d' % 1 }}",
+    "{{ '{:999999999}'.format(1) }}",
+    "{{ 10 ** 10 ** 10 }}",
+    "{{ ('a' * 99999) | replace('', 'b' * 99999) }}",
+    "{{ range(10**9) }}",
+    "{{ [1] | slice(10**9) | list }}",
+    "{{ [1] | batch(10**12, 0) | list }}",
+    "{{ ('a' * 1000000).find('a' * 500000 ~ 'b') }}",
+    "{% set s = 'a' * 5000000 %}{% for i in range(99999) %}{% set x = s.upper() %}{% endfor %}",
+};
+
+TEST(ChatTemplate, BoundsTimeAndMemory) {
+  for (const char* source : kHostile) {
+    EXPECT_TRUE(error_of(source).starts_with("chat template: line 1: ")) << source;
+  }
+}
+
+TEST(ChatTemplate, BoundsNesting) {
+  const auto repeated = [](const std::string& text, int n) {
+    std::string out;
+    for (int i = 0; i < n; ++i) out += text;
+    return out;
+  };
+  for (const char* text : {"(", "[", "-", "not ", "1+", "x.", "x|list|", "x()", "1 if 0 else "}) {
+    EXPECT_THROW(ChatTemplate("{{ " + repeated(text, 50000) + "1 }}"), Error) << text;
+  }
+  EXPECT_THROW(ChatTemplate(repeated("{% if 1 %}", 50000)), Error);
+  EXPECT_THROW(ChatTemplate("{% set " + repeated("(", 50000)), Error);
+}
+
+/// Namespaces and macros may refer to themselves and form long chains; taking them apart must not
+/// recurse.
+TEST(ChatTemplate, FreesCyclesAndChains) {
+  EXPECT_EQ(render("{% set n = namespace(m=1) %}{% for i in range(50000) %}{% set prev = n.m %}"
+                   "{% macro m() %}{{ prev }}{% endmacro %}{% set n.m = m %}{% endfor %}ok"),
+            "ok");
+  EXPECT_EQ(render("{% set n = namespace(x=1) %}{% for i in range(50000) %}"
+                   "{% set n.x = namespace(x=n.x) %}{% endfor %}{% set n.n = n %}ok"),
+            "ok");
+}
+
 TEST(ChatTemplate, RejectsRequestsOfTheWrongShape) {
   EXPECT_THROW(render_template_request(OrderedJson::array()), Error);
   EXPECT_THROW(render_template_request(OrderedJson::parse(R"({"messages": []})")), Error);

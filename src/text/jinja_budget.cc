@@ -12,7 +12,7 @@ constexpr size_t kBytesPerStep = 128;
 
 Budget::Budget(size_t input_bytes)
     : previous_(active),
-      steps_left_(kMaxSteps + input_bytes),
+      steps_left_(kMaxSteps + 16 * input_bytes),
       alive_limit_(kMaxAliveBytes + 16 * input_bytes) {
   active = this;
 }

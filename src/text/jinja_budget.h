@@ -69,6 +69,12 @@ class Budget {
 /// Spends `n` steps of the active budget, if there is one.
 void spend(size_t n);
 
+/// Spends what the search for `n_part` bytes among `n_text` may cost at worst: it compares up to
+/// the whole part at every position.
+inline void spend_search(size_t n_text, size_t n_part) {
+  spend(n_text / 64 + n_text * n_part / 2048);
+}
+
 /// Throws before a text of `bytes` is built that no template needs; call it ahead of repetition.
 void check_text_size(size_t bytes);
 

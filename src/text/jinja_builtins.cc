@@ -50,11 +50,13 @@ std::string Bound::text(size_t i, std::string_view fallback) const {
   if (!given(i)) return std::string(fallback);
   if (const Undefined* undefined = slot[i]->undefined()) fail_undefined(*undefined);
   if (!slot[i]->string()) fail("expected a string argument, got '{}'", type_name(*slot[i]));
+  spend(slot[i]->string()->text.size() / 64);
   return slot[i]->string()->text;
 }
 
 Value call_builtin(const Builtin& builtin, Runtime& runtime, const Value& self,
                    const Arguments& arguments) {
+  if (const String* text = self.string()) spend(text->text.size() / 8);  // most look at all of it
   Bound bound;
   bound.all = &arguments;
   size_t n_slots = 0, n_named = 0;

@@ -43,6 +43,7 @@ Value filter_trim(Runtime&, const Value& self, const Bound& arguments) {
 
 Value filter_replace(Runtime&, const Value& self, const Bound& arguments) {
   const std::string text = to_text(self), from = to_text(arguments[0]), to = to_text(arguments[1]);
+  spend_search(text.size(), from.size());
   check_text_size(text.size() + count_occurrences(text, from) * to.size());
   return replace_all(text, from, to, arguments.integer(2, -1));
 }
@@ -135,6 +136,7 @@ Value filter_format(Runtime&, const Value& self, const Bound& arguments) {
 }
 
 std::string percent_encode(std::string_view text, std::string_view safe) {
+  spend(text.size());
   std::string out;
   for (const char c : text) {
     const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

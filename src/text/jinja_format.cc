@@ -73,12 +73,13 @@ std::string lay_out(bool negative, const std::string& prefix, std::string digits
   return head + pad(digits, inner, '>');
 }
 
-std::string integer_digits(Int value, int base, bool upper) {
-  auto rest = static_cast<unsigned __int128>(value < 0 ? -value : value);
+std::string integer_digits(Int value, unsigned base, bool upper) {
+  auto rest = static_cast<unsigned __int128>(value);
+  if (value < 0) rest = -rest;
   std::string digits;
   do {
-    digits += (upper ? "0123456789ABCDEF" : "0123456789abcdef")[size_t(rest % unsigned(base))];
-    rest /= unsigned(base);
+    digits += (upper ? "0123456789ABCDEF" : "0123456789abcdef")[size_t(rest % base)];
+    rest /= base;
   } while (rest);
   std::reverse(digits.begin(), digits.end());
   return digits;
@@ -86,7 +87,7 @@ std::string integer_digits(Int value, int base, bool upper) {
 
 std::string format_integer_as(Int value, const Spec& spec) {
   const char type = spec.type | 0x20;
-  const int base = type == 'x' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
+  const unsigned base = type == 'x' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
   std::string digits = integer_digits(value, base, spec.type == 'X');
   if (spec.precision > int64_t(digits.size())) {
     digits.insert(0, size_t(spec.precision) - digits.size(), '0');

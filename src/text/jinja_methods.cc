@@ -2,6 +2,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "text/jinja_objects.h"
 #include "text/jinja_text.h"
@@ -40,6 +41,7 @@ Value method_split(Runtime&, const Value& self, const Bound& arguments) {
   if (arguments.given(0) && separator.empty()) fail("empty separator");
   const std::string& text = text_of(self);
   // The pieces are listed twice before they are values that charge for themselves.
+  spend_search(text.size(), separator.size());
   const size_t n = arguments.given(0) ? count_occurrences(text, separator) : text.size() / 2;
   const Charge pieces(n * sizeof(std::string_view));
   const std::string* by = arguments.given(0) ? &separator : nullptr;
@@ -53,26 +55,36 @@ Value method_splitlines(Runtime&, const Value& self, const Bound& arguments) {
 
 Value method_replace(Runtime&, const Value& self, const Bound& arguments) {
   const std::string from = arguments.text(0, ""), to = arguments.text(1, "");
+  spend_search(text_of(self).size(), from.size());
   check_text_size(text_of(self).size() + count_occurrences(text_of(self), from) * to.size());
   return like(self, replace_all(text_of(self), from, to, arguments.integer(2, -1)));
 }
 
-/// The part [start, end) that find, count and startswith look at; false if start is past the end.
-bool clip_part(const Value& self, const Bound& arguments, std::string& part, int64_t& offset) {
+/// The part [start, end), which `clipped` may hold, that find, count and startswith look at; false
+/// if start is past the end.
+bool clip_part(const Value& self, const Bound& arguments, Value& clipped, std::string_view& part,
+               int64_t& offset) {
   const auto length = int64_t(self.string()->n_code_points);
+  offset = 0;
+  if (!arguments.given(1) && !arguments.given(2)) {
+    part = text_of(self);
+    return true;
+  }
   const Value start = arguments.given(1) ? arguments[1] : Value(0);
   const Value end = arguments.given(2) ? arguments[2] : Value(length);
   offset = to_int64(start);
   if (offset < 0) offset = std::max<int64_t>(offset + length, 0);
-  part = text_of(slice(self, start, end, Value()));
+  clipped = slice(self, start, end, Value());
+  part = text_of(clipped);
   return offset <= length;
 }
 
 template <bool at_end>
 Value method_starts_or_ends(Runtime&, const Value& self, const Bound& arguments) {
-  std::string part;
+  Value clipped;
+  std::string_view part;
   int64_t offset = 0;
-  if (!clip_part(self, arguments, part, offset)) return false;
+  if (!clip_part(self, arguments, clipped, part, offset)) return false;
   const auto matches = [&](const Value& affix) {
     if (!affix.string()) {
       fail("{} first arg must be str or a tuple of str, not {}", at_end ? "endswith" : "startswith",
@@ -88,24 +100,27 @@ Value method_starts_or_ends(Runtime&, const Value& self, const Bound& arguments)
 template <bool from_right, bool must_exist>
 Value method_find(Runtime&, const Value& self, const Bound& arguments) {
   const std::string wanted = arguments.text(0, "");
-  std::string part;
+  Value clipped;
+  std::string_view part;
   int64_t offset = 0;
-  const bool in_text = clip_part(self, arguments, part, offset);
-  spend(part.size() / 64);
+  const bool in_text = clip_part(self, arguments, clipped, part, offset);
+  spend_search(part.size(), wanted.size());
   const size_t found = from_right ? part.rfind(wanted) : part.find(wanted);
   if (in_text && found != part.npos) {
-    return offset + int64_t(count_code_points(std::string_view(part).substr(0, found)));
+    return offset + int64_t(count_code_points(part.substr(0, found)));
   }
   if (must_exist) fail("substring not found");
   return -1;
 }
 
 Value method_count(Runtime&, const Value& self, const Bound& arguments) {
-  std::string part;
+  Value clipped;
+  std::string_view part;
   int64_t offset = 0;
-  if (!clip_part(self, arguments, part, offset)) return 0;
-  spend(part.size() / 64);
-  return count_occurrences(part, arguments.text(0, ""));
+  if (!clip_part(self, arguments, clipped, part, offset)) return 0;
+  const std::string wanted = arguments.text(0, "");
+  spend_search(part.size(), wanted.size());
+  return count_occurrences(part, wanted);
 }
 
 Value method_join(Runtime&, const Value& self, const Bound& arguments) {
@@ -168,6 +183,7 @@ Value method_partition(Runtime&, const Value& self, const Bound& arguments) {
   const std::string separator = arguments.text(0, "");
   if (separator.empty()) fail("empty separator");
   const std::string& text = text_of(self);
+  spend_search(text.size(), separator.size());
   const size_t found = from_right ? text.rfind(separator) : text.find(separator);
   if (found == text.npos) {
     return from_right ? Value::tuple({"", "", self}) : Value::tuple({self, "", ""});

@@ -306,7 +306,7 @@ bool contains(const Value& container, const Value& item) {
     if (!item.string()) {
       fail("'in <string>' requires string as left operand, not {}", type_name(item));
     }
-    spend(s->text.size() / 64);
+    spend_search(s->text.size(), item.string()->text.size());
     return s->text.find(item.string()->text) != std::string::npos;
   }
   if (const Dict* dict = container.dict()) {

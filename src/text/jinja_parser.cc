@@ -475,7 +475,7 @@ ExpressionPtr Parser::parse_filters_and_tests(ExpressionPtr node) {
 const Builtin* Parser::resolve(const Builtin* builtin, std::string_view kind,
                                std::string_view name) {
   if (!builtin && !is_conditional_) {
-    unknown_.push_back(fmt::format("line {}: No {} named '{}'.", current().line, kind, name));
+    unknown_.emplace_back(current().line, fmt::format("No {} named '{}'.", kind, name));
   }
   return builtin;
 }
@@ -486,7 +486,7 @@ ExpressionPtr Parser::parse_filters(ExpressionPtr input, bool first_without_pipe
     first_without_pipe = false;
     auto node = make<Filter>(current().line);
     node->name = expect_identifier();
-    while (skip_operator(".")) node->name += "." + expect_identifier();
+    while (skip_operator(".")) (node->name += '.') += expect_identifier();
     node->builtin = resolve(find_filter(node->name), "filter", node->name);
     int highest = height(input);
     if (is_operator("(")) node->arguments = parse_arguments(highest);
@@ -502,7 +502,7 @@ ExpressionPtr Parser::parse_test(ExpressionPtr input) {
   expect_name("is");
   const bool negated = skip_name("not");
   node->name = expect_identifier();
-  while (skip_operator(".")) node->name += "." + expect_identifier();
+  while (skip_operator(".")) (node->name += '.') += expect_identifier();
   node->builtin = resolve(find_test(node->name), "test", node->name);
   int highest = input->height;
   const TokenKind kind = current().kind;

@@ -101,13 +101,13 @@ class Parser {
   size_t position_ = 0;
   Symbols& symbols_;
   int& line_;
-  int depth_ = 0;                     // open blocks
-  int expression_depth_ = 0;          // open expressions
-  int nested_loops_ = 0;              // open loops
-  int loops_ = 0;                     // open loops of the innermost macro
-  bool is_conditional_ = false;       // inside {% if %}: unknown filters fail when they are reached
-  std::vector<std::string> unknown_;  // messages about unknown filters and tests elsewhere
-  std::vector<Callable*> callables_;  // open macros
+  int depth_ = 0;                // open blocks
+  int expression_depth_ = 0;     // open expressions
+  int nested_loops_ = 0;         // open loops
+  int loops_ = 0;                // open loops of the innermost macro
+  bool is_conditional_ = false;  // inside {% if %}: unknown filters fail when they are reached
+  std::vector<std::pair<int, std::string>> unknown_;  // line, message of those elsewhere
+  std::vector<Callable*> callables_;                  // open macros
 };
 
 }  // namespace sluice::jinja

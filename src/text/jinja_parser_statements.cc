@@ -51,7 +51,10 @@ Template parse_template(std::string_view source, int& line) {
 Body Parser::parse() {
   Body body = parse_body({});
   if (!is(TokenKind::kEnd)) fail_unexpected("the end of the template");
-  if (!unknown_.empty()) fail("{}", unknown_.front());
+  if (!unknown_.empty()) {
+    line_ = unknown_.front().first;
+    fail("{}", unknown_.front().second);
+  }
   return body;
 }
 

@@ -72,6 +72,7 @@ void For::run(Runtime& runtime, const Value& values, int depth0, Output& out) co
                                            recursive ? runtime.scope() : nullptr);
   const std::vector<Value>& items = loop->items->items;
   for (size_t i = 0; i < items.size(); ++i) {
+    spend(3);  // a scope costs more than an expression
     const Runtime::Enter enter(runtime);
     loop->index0 = i;
     target.assign(runtime, items[i]);

@@ -268,7 +268,10 @@ bool equal(const Value& a, const Value& b) {
     return to_integer(a) == to_integer(b);
   }
   if (a.kind() != b.kind()) return false;
-  if (a.string()) return a.string()->text == b.string()->text;
+  if (a.string()) {
+    spend(std::min(a.string()->text.size(), b.string()->text.size()) / 64);
+    return a.string()->text == b.string()->text;
+  }
   if (a.sequence()) return equal_sequences(*a.sequence(), *b.sequence());
   if (a.dict()) return equal_dicts(*a.dict(), *b.dict());
   return a.object() == b.object();  // null for none and undefined
