@@ -8,8 +8,8 @@ namespace sluice::avx512 {
 namespace {
 #include "kernels/simd/avx512.h"
 #include "kernels/simd/avx512_int.h"
-/// Rows whose sums fit in registers besides the weights.
-constexpr int kRowsF32 = 8;
+/// Rows whose sums fit in registers beside the weights.
+constexpr int kRowsF32 = 8, kRowsI8 = 4;
 }  // namespace
 #include "kernels/matmul.inl"
 }  // namespace sluice::avx512

@@ -9,7 +9,6 @@
 
 #include "kernels/kernels.h"
 #include "kernels/packed.h"
-#include "kernels/packed_layout.h"
 #include "kernels/random_matrix.h"
 #include "weights/safetensors.h"
 
@@ -30,13 +29,6 @@ using Values = std::vector<float>;  // (n, 16 * n_panels)
 
 void quantize(const KernelTable& table, RandomRows& x, int64_t n, int64_t k) {
   table.quantize_i8({.x = x.x(0), .out = x.i8(), .n = n, .k = k, .x_stride = x.stride()});
-}
-
-I8Rows from_row(I8Rows x, int64_t row) {
-  x.q += row * x.q_stride;
-  x.scale += row * x.scale_stride;
-  x.sum += row * x.sum_stride;
-  return x;
 }
 
 /// y of rows [first, first + n) and all panels.
@@ -86,38 +78,6 @@ std::vector<int64_t> some_cols(DType dtype) {
 
 std::string name_of(DType dtype) { return info(dtype).name; }
 
-/// How much the terms of an output add up to: what rounding errors are relative to.
-double terms(const PackedMatrix& w, int64_t row, const Values& x) {
-  const auto* panel =
-      reinterpret_cast<const uint8_t*>(w.data) + size_t(row / kPanelRows) * w.panel_bytes;
-  const int lane = int(row % kPanelRows);
-  double sum = 0;
-  for (int64_t k = 0; k < w.cols; ++k) {
-    double weight = 0;
-    switch (w.dtype) {
-#define PACKED_PLAIN(name, dtype, Type)                                 \
-  case DType::dtype:                                                    \
-    weight = layout::Type::get(panel + k * layout::Type::kBytes, lane); \
-    break;
-#define PACKED_QUANT(name, dtype, Codes, zero, Scales)                           \
-  case DType::dtype: {                                                           \
-    using Type = layout::Quant<layout::Codes, zero, layout::Scales>;             \
-    const layout::Scale s = Type::scale(panel, w.cols, k, lane);                 \
-    weight = std::fabs(double(s.scale)) * std::abs(Type::code(panel, k, lane)) + \
-             std::fabs(double(s.min));                                           \
-    break;                                                                       \
-  }
-#include "kernels/packed_types.inc"
-#undef PACKED_PLAIN
-#undef PACKED_QUANT
-      default:
-        break;
-    }
-    sum += std::fabs(weight * x[size_t(k)]);
-  }
-  return sum;
-}
-
 /// The tolerance of the kernel's row.
 double tolerance_of(const std::string& kernel) {
 #define KERNEL(name, Args, tolerance) \
@@ -160,13 +120,12 @@ TEST_P(Matmul, IsCloseToTheReference) {
         const Values y = multiply(*table_, i8, packed.matrix(), x, 0, kRows);
         const int64_t width = packed.matrix().n_panels() * kPanelRows;
         for (int64_t r = 0; r < kRows; ++r) {
-          const Values row(x.x(r), x.x(r) + cols);
           for (int64_t o = 0; o < width; ++o) {
             const size_t at = size_t(r * width + o);
             if (o >= rows) {
               ASSERT_EQ(y[at], 0.0f) << "row that does not exist: " << o;
             } else {
-              const double bound = tolerance * terms(packed.matrix(), o, row);
+              const double bound = tolerance * terms(packed.matrix(), o, x.x(r));
               ASSERT_NEAR(y[at], expected[at], bound + 1e-37) << "row " << o << ", x " << r;
             }
           }

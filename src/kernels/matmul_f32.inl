@@ -36,22 +36,57 @@ inline void add_columns_in_memory(const F32 (&w)[16], int64_t columns, const flo
   for (; i + kRowsF32 <= rows; i += kRowsF32) {
     add_columns_in_memory<kRowsF32>(w, columns, x + i * x_stride, x_stride, acc + 16 * i);
   }
+  for (; i + kRowsF32 / 2 <= rows; i += kRowsF32 / 2) {
+    add_columns_in_memory<kRowsF32 / 2>(w, columns, x + i * x_stride, x_stride, acc + 16 * i);
+  }
   for (; i < rows; ++i) {
     add_columns_in_memory<1>(w, columns, x + i * x_stride, x_stride, acc + 16 * i);
   }
 }
 
-/// The weights of 16 columns: groups 0 to 3 of w.
-template <int zero>
-inline void decode_columns(const U8* w, const F32* scale, const F32* min, F32 (&out)[16]) {
-  const F32 bias = splat(8388608.0f + zero);
-  for (int g = 0; g < 4; ++g) {
-    out[4 * g] = byte_to_f32<0>(w[g], bias);
-    out[4 * g + 1] = byte_to_f32<1>(w[g], bias);
-    out[4 * g + 2] = byte_to_f32<2>(w[g], bias);
-    out[4 * g + 3] = byte_to_f32<3>(w[g], bias);
+/// code - zero of each nibble.
+template <class Type>
+struct NibbleValues {
+  float value[16];
+  constexpr NibbleValues() : value() {
+    for (int i = 0; i < 16; ++i) value[i] = float(Type::Codes::kNibbles[i] - Type::kZero);
   }
-  for (int c = 0; c < 16; ++c) out[c] = min ? fma(*scale, out[c], *min) : *scale * out[c];
+};
+
+/// code - zero of the columns of one half of a block.
+template <class Type, int half>
+inline void decode_codes(const uint8_t* codes, F32 (&out)[16]) {
+  if constexpr (kHasNibbleLookup && requires { Type::Codes::kNibbles; }) {
+    static constexpr NibbleValues<Type> kTable;
+    for (int j = 0; j < 4; ++j) {
+      const U8 v = load_u8(codes + 64 * j);
+      out[4 * j] = lookup_nibble<half>(v, kTable.value);
+      out[4 * j + 1] = lookup_nibble<2 + half>(v, kTable.value);
+      out[4 * j + 2] = lookup_nibble<4 + half>(v, kTable.value);
+      out[4 * j + 3] = lookup_nibble<6 + half>(v, kTable.value);
+    }
+  } else {
+    const F32 bias = splat(8388608.0f + Type::kZero);
+    U8 w[8];
+    Type::Codes::unpack(codes, w);
+    for (int j = 0; j < 4; ++j) {
+      const U8 v = w[4 * half + j];
+      out[4 * j] = byte_to_f32<0>(v, bias);
+      out[4 * j + 1] = byte_to_f32<1>(v, bias);
+      out[4 * j + 2] = byte_to_f32<2>(v, bias);
+      out[4 * j + 3] = byte_to_f32<3>(v, bias);
+    }
+  }
+}
+
+/// The weights of the columns of one half of a block.
+template <class Type, int half>
+inline void decode_columns(const uint8_t* codes, const F32* scale, const F32* min, F32 (&out)[16]) {
+  constexpr int kPart = Type::Scales::kBlock == 16 ? half : 0;
+  decode_codes<Type, half>(codes, out);
+  for (int c = 0; c < 16; ++c) {
+    out[c] = Type::Scales::kMin ? fma(scale[kPart], out[c], min[kPart]) : scale[kPart] * out[c];
+  }
 }
 
 /// A quantised type as weights of 16 columns at a time.
@@ -60,17 +95,13 @@ struct DecodeQuant {
   /// Calls body(w, columns, first column).
   template <class Body>
   static void for_columns(const uint8_t* panel, int64_t k, const Body& body) {
-    constexpr bool kMin = Type::Scales::kMin;
-    constexpr int kParts = kQuantBlock / Type::Scales::kBlock;
     for_blocks<Type>(panel, k,
-                     [&](const U8(&w)[8], const F32* scale, const F32* min, int64_t block) {
-                       for (int half = 0; half < 2; ++half) {
-                         const int part = kParts == 2 ? half : 0;
-                         F32 columns[16];
-                         decode_columns<Type::kZero>(w + 4 * half, scale + part,
-                                                     kMin ? min + part : nullptr, columns);
-                         body(columns, int64_t{16}, block * kQuantBlock + 16 * half);
-                       }
+                     [&](const uint8_t* codes, const F32* scale, const F32* min, int64_t block) {
+                       F32 w[16];
+                       decode_columns<Type, 0>(codes, scale, min, w);
+                       body(w, int64_t{16}, block * kQuantBlock);
+                       decode_columns<Type, 1>(codes, scale, min, w);
+                       body(w, int64_t{16}, block * kQuantBlock + 16);
                      });
   }
 };

@@ -14,7 +14,8 @@ struct ValuesBF16 {
   static F32 get(const uint8_t* p) { return load_bf16(p); }
 };
 
-// Codes: the 8 groups of a block of 32 columns as bytes. kWide: some are above 127.
+// Codes: the 8 groups of a block of 32 columns as bytes. kWide: some are above 127. kNibbles: the
+// code of each nibble, where all of the code is in one.
 
 /// w[g] |= bit pair g << at.
 template <int at>
@@ -67,6 +68,7 @@ struct Codes3 {
 struct Codes4 {
   static constexpr int kBytes = 256;
   static constexpr bool kWide = false;
+  static constexpr uint8_t kNibbles[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   static void unpack(const uint8_t* p, U8 (&w)[8]) {
     const U8 mask = splat_u8(15);
     for (int j = 0; j < 4; ++j) {
@@ -103,18 +105,19 @@ inline void unpack_table(const uint8_t* p, const uint8_t (&table)[16], U8 (&w)[8
   Codes4::unpack(p, w);
   for (int g = 0; g < 8; ++g) w[g] = lookup(table, w[g]);
 }
-constexpr uint8_t kIq4[16] = {1,   24,  45,  63,  79,  93,  106, 118,
-                              129, 141, 153, 166, 181, 197, 217, 241};
 struct CodesIQ4 {
   static constexpr int kBytes = 256;
   static constexpr bool kWide = true;
-  static void unpack(const uint8_t* p, U8 (&w)[8]) { unpack_table(p, kIq4, w); }
+  static constexpr uint8_t kNibbles[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                           129, 141, 153, 166, 181, 197, 217, 241};
+  static void unpack(const uint8_t* p, U8 (&w)[8]) { unpack_table(p, kNibbles, w); }
 };
-constexpr uint8_t kFp4[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
 struct CodesFP4 {
   static constexpr int kBytes = 256;
   static constexpr bool kWide = false;
-  static void unpack(const uint8_t* p, U8 (&w)[8]) { unpack_table(p, kFp4, w); }
+  static constexpr uint8_t kNibbles[16] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                           12, 11, 10, 9,  8,  6,  4,  0};
+  static void unpack(const uint8_t* p, U8 (&w)[8]) { unpack_table(p, kNibbles, w); }
 };
 
 // Scales: kUnit / kBlock vectors of scale and, with kMin, of min.
@@ -210,26 +213,25 @@ struct Quant {
 /// Rows of x for which a block is unpacked once.
 constexpr int64_t kTileRows = 64;
 
-/// Calls body(w, scale, min, block) for every block of a panel, and asks for what comes later.
+/// Calls body(codes, scale, min, block) for every block of a panel, and asks for what comes later.
 template <class Type, class Body>
 inline void for_blocks(const uint8_t* panel, int64_t k, const Body& body) {
   using Codes = typename Type::Codes;
   using Scales = typename Type::Scales;
   constexpr int kBlocks = Scales::kUnit / kQuantBlock, kParts = kQuantBlock / Scales::kBlock;
   constexpr int kAhead = 2048;
+  constexpr int kScalesAhead = kAhead * Scales::kBytes / (kBlocks * Codes::kBytes);
   const uint8_t* codes = panel;
   const uint8_t* scales = panel + k / kQuantBlock * Codes::kBytes;
   for (int64_t block = 0; block < k / kQuantBlock; block += kBlocks) {
     F32 scale[kBlocks * kParts], min[kBlocks * kParts];
-    for (int i = 0; i < Scales::kBytes; i += 64) __builtin_prefetch(scales + i + kAhead / 8);
+    for (int i = 0; i < Scales::kBytes; i += 64) __builtin_prefetch(scales + i + kScalesAhead);
     Scales::get(scales, scale, min);
     scales += Scales::kBytes;
     for (int b = 0; b < kBlocks; ++b) {
       for (int i = 0; i < Codes::kBytes; i += 64) __builtin_prefetch(codes + i + kAhead);
-      U8 w[8];
-      Codes::unpack(codes, w);
+      body(codes, scale + b * kParts, min + b * kParts, block + b);
       codes += Codes::kBytes;
-      body(w, scale + b * kParts, min + b * kParts, block + b);
     }
   }
 }

@@ -1,12 +1,15 @@
 // Random matrices of every packed type in the file's format, for tests, benchmarks and fuzzing.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <vector>
 
 #include "kernels/packed.h"
+#include "kernels/packed_layout.h"
 
 namespace sluice {
 
@@ -118,6 +121,38 @@ class PackedCopy {
   std::vector<std::byte> memory_;
 };
 
+/// How much the terms of an output add up to: what rounding errors are relative to.
+inline double terms(const PackedMatrix& w, int64_t row, const float* x) {
+  const auto* panel =
+      reinterpret_cast<const uint8_t*>(w.data) + size_t(row / kPanelRows) * w.panel_bytes;
+  const int lane = int(row % kPanelRows);
+  double sum = 0;
+  for (int64_t k = 0; k < w.cols; ++k) {
+    double weight = 0;
+    switch (w.dtype) {
+#define PACKED_PLAIN(name, dtype, Type)                                 \
+  case DType::dtype:                                                    \
+    weight = layout::Type::get(panel + k * layout::Type::kBytes, lane); \
+    break;
+#define PACKED_QUANT(name, dtype, Codes, zero, Scales)                           \
+  case DType::dtype: {                                                           \
+    using Type = layout::Quant<layout::Codes, zero, layout::Scales>;             \
+    const layout::Scale s = Type::scale(panel, w.cols, k, lane);                 \
+    weight = std::fabs(double(s.scale)) * std::abs(Type::code(panel, k, lane)) + \
+             std::fabs(double(s.min));                                           \
+    break;                                                                       \
+  }
+#include "kernels/packed_types.inc"
+#undef PACKED_PLAIN
+#undef PACKED_QUANT
+      default:
+        break;
+    }
+    sum += std::fabs(weight * x[k]);
+  }
+  return sum;
+}
+
 /// (n, k) activations, also quantised.
 class RandomRows {
  public:
@@ -145,5 +180,12 @@ class RandomRows {
   std::vector<float> scale_;
   std::vector<int32_t> sum_;
 };
+
+inline I8Rows from_row(I8Rows x, int64_t row) {
+  x.q += row * x.q_stride;
+  x.scale += row * x.scale_stride;
+  x.sum += row * x.sum_stride;
+  return x;
+}
 
 }  // namespace sluice

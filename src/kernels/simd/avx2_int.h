@@ -87,6 +87,8 @@ inline F32 byte_to_f32(U8 a, F32 bias) {
           byte_to_f32_half(_mm256_srli_epi32(a.hi, 8 * i), bias.hi)};
 }
 
+inline constexpr bool kHasNibbleLookup = false;
+
 inline F32 load_f16(const uint8_t* p) {
   return {_mm256_cvtph_ps(load_half_si(p)), _mm256_cvtph_ps(load_half_si(p + 16))};
 }

@@ -53,6 +53,14 @@ inline F32 byte_to_f32(U8 a, F32 bias) {
   return {_mm512_sub_ps(_mm512_castsi512_ps(bits), bias.v)};
 }
 
+inline constexpr bool kHasNibbleLookup = true;
+/// table[nibble i of each lane].
+template <int i>
+inline F32 lookup_nibble(U8 a, const float (&table)[16]) {
+  const __m512i shifted = i == 0 ? a.v : _mm512_srli_epi32(a.v, 4 * i);
+  return {_mm512_permutexvar_ps(shifted, _mm512_loadu_ps(table))};  // looks at 4 bits of an index
+}
+
 inline F32 load_f16(const uint8_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
