@@ -79,21 +79,6 @@ void run_i8(benchmark::State& state, const KernelTable& table, void (*kernel)(co
   count(state, w, n);
 }
 
-/// What reading alone takes, for comparison.
-void run_stream(benchmark::State& state, size_t bytes) {
-  const Weights w(DType::kQ4_1, bytes);
-  const auto* words = reinterpret_cast<const uint64_t*>(w.data());
-  const int64_t n_words = w.n_panels() * w.panel_bytes() / 8;
-  for (auto _ : state) {
-    uint64_t all[16] = {};
-    for (int64_t i = 0; i < n_words; i += 16) {
-      for (int j = 0; j < 16; ++j) all[j] |= words[i + j];
-    }
-    benchmark::DoNotOptimize(all);
-  }
-  count(state, w, 0);
-}
-
 void run_quantize(benchmark::State& state, const KernelTable& table) {
   RandomRows x(16, kCols, 1);
   for (auto _ : state) table.quantize_i8({x.x(0), x.i8(), 16, kCols, x.stride()});
@@ -123,8 +108,6 @@ void add(const std::string& name, Body body) {
 }
 
 void add_all() {
-  add("stream/dram", [](benchmark::State& s) { run_stream(s, 128 * kMB); });
-  add("stream/l2", [](benchmark::State& s) { run_stream(s, kMB); });
   for (const KernelTable* table : supported_kernels()) {
     if (table == supported_kernels().back()) continue;  // the reference is not meant to be fast
     const std::string isa = table->isa;
