@@ -75,9 +75,9 @@ class Bench:
 def split_note(speeds):
     """Where a token's time goes: medians of its parts."""
     parts = {name: statistics.median(speed.ms_per_token[name] for speed in speeds)
-             for name in speeds[0].ms_per_token}
+             for name in ("compute", "sync", "wire", "idle")}
     return ("ms a token: " + ", ".join(f"{name} {ms:.2f}" for name, ms in parts.items()) +
-            f"; {speeds[0].joins_per_layer:g} joins a layer")
+            f"; {short(speeds[0].joins_per_layer)} joins a layer")
 
 
 def bandwidth_notes(tok_s, n_bytes, roofs, bar):
