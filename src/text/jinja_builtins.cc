@@ -56,7 +56,7 @@ std::string Bound::text(size_t i, std::string_view fallback) const {
 
 Value call_builtin(const Builtin& builtin, Runtime& runtime, const Value& self,
                    const Arguments& arguments) {
-  if (const String* text = self.string()) spend(text->text.size() / 8);  // most look at all of it
+  if (const String* text = self.string()) spend(text->text.size() / 4);  // most look at all of it
   Bound bound;
   bound.all = &arguments;
   size_t n_slots = 0, n_named = 0;

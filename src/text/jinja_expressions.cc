@@ -98,6 +98,7 @@ Arguments CallArguments::evaluate(Runtime& runtime) const {
   values.positional.reserve(positional.size());
   for (const ExpressionPtr& node : positional) values.positional.push_back(runtime.evaluate(*node));
   for (const auto& [name, node] : named) {
+    spend(values.named.size() / 4);
     if (values.find(name)) fail("keyword argument repeated: {}", name);
     values.named.emplace_back(name, runtime.evaluate(*node));
   }
@@ -111,6 +112,7 @@ Arguments CallArguments::evaluate(Runtime& runtime) const {
       fail("the argument after ** must be a mapping, not {}", type_name(further));
     for (const auto& [key, value] : further.dict()->entries) {
       if (!key.string()) fail("keywords must be strings");
+      spend(values.named.size() / 4);
       if (values.find(key.string()->text)) {
         fail("got multiple values for keyword argument '{}'", key.string()->text);
       }

@@ -123,6 +123,7 @@ std::string Namespace::repr() const {
 }
 
 void Namespace::set(const StringPtr& name, Value value) {
+  spend(attributes.size() / 8);
   for (auto& [known, held] : attributes) {
     if (known->text == name->text) {
       held = std::move(value);
@@ -133,6 +134,7 @@ void Namespace::set(const StringPtr& name, Value value) {
 }
 
 const Value* Namespace::find(std::string_view name) const {
+  spend(attributes.size() / 8);
   for (const auto& [known, value] : attributes) {
     if (known->text == name) return &value;
   }

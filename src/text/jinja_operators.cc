@@ -201,6 +201,7 @@ void for_each_index(const SliceBounds& b, Visit visit) {
 
 Value slice_string(const String& s, const SliceBounds& bounds) {
   const bool ascii = s.n_code_points == s.text.size();
+  if (!ascii) spend(s.text.size() / 16);
   if (bounds.step == 1) {
     if (bounds.start >= bounds.stop) return Value(std::string(), s.safety);
     const size_t begin = ascii ? size_t(bounds.start) : byte_offset(s.text, size_t(bounds.start));

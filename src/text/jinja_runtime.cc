@@ -65,6 +65,7 @@ Flow Runtime::execute(const Body& body, Output& out) {
 
 Value Runtime::look_up(int symbol, const StringPtr& name) const {
   for (const Scope* scope = scope_.get(); scope; scope = scope->parent.get()) {
+    spend(scope->variables.size() / 16);
     for (const auto& [id, value] : scope->variables) {
       if (id == symbol) return value;
     }
@@ -148,6 +149,7 @@ Value Runtime::call(const Value& callee, const Arguments& arguments) {
 Value Runtime::call_body(const Callable& callable, const ScopePtr& scope,
                          const Arguments& arguments) {
   const Enter enter(*this, scope);
+  spend(callable.parameters.size() * (1 + arguments.named.size() / 4));
   bind_special_names(callable, arguments);
   bind_parameters(callable, arguments);
   Output text;

@@ -110,7 +110,9 @@ Sequence::Sequence(std::vector<Value> values, SequenceKind sequence_kind)
     : items(std::move(values)),
       kind(sequence_kind),
       depth(checked_depth(depth_of(items))),
-      charge(sizeof(Sequence) + items.size() * sizeof(Value)) {}
+      charge(sizeof(Sequence) + items.size() * sizeof(Value)) {
+  spend(1 + items.size() / 2);
+}
 
 Dict::Dict(std::vector<std::pair<Value, Value>> pairs)
     : depth(0), charge(sizeof(Dict) + pairs.size() * 4 * sizeof(Value)) {
