@@ -23,6 +23,8 @@ constexpr Architecture kArchitectures[] = {
 #undef MODEL
 };
 
+constexpr uintptr_t kPackedAlign = 64;
+
 /// Sums what would be packed.
 class WeightCounter : public Weights {
  public:
@@ -132,12 +134,30 @@ void WeightLoader::add_matrix(PackedMatrix& m, const WeightName& name, int64_t r
     }
   }
   m = {.dtype = dtype, .rows = rows, .cols = cols, .panel_bytes = packed_panel_bytes(dtype, cols)};
+  if (source.n_panels != 0) {
+    use_packed(m, source);
+    return;
+  }
   const auto [known, is_new] = packed_once_.emplace(source.data, pending_.size());
   if (!is_new && pending_[known->second].source.rows == rows) {
     pending_[known->second].targets.push_back(&m);
     return;
   }
   pending_.push_back({{&m}, std::move(source), 0});
+}
+
+void WeightLoader::use_packed(PackedMatrix& m, const MatrixSource& source) {
+  if (m.dtype != source.dtype || m.n_panels() != source.n_panels ||
+      m.panel_bytes != source.row_bytes) {
+    throw Error(ErrorCode::kInvalidInput, "{}: expected {} panels of {} bytes, got {} of {}",
+                source.where, m.n_panels(), m.panel_bytes, source.n_panels, source.row_bytes);
+  }
+  if (reinterpret_cast<uintptr_t>(source.data) % kPackedAlign != 0) {
+    throw Error(ErrorCode::kInvalidInput, "{}: expected data aligned to {} bytes", source.where,
+                kPackedAlign);
+  }
+  m.data = source.data;
+  if (mapped_.insert(source.data).second) mapped_bytes_ += int64_t(m.bytes());
 }
 
 PageMemory WeightLoader::pack(ThreadPool& pool) {

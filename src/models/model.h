@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/json.h"
@@ -122,6 +123,8 @@ class WeightLoader : public Weights {
   PageMemory pack(ThreadPool& pool);
   /// Types without a packed kernel that were widened, for a notice: "IQ3_S".
   const std::vector<std::string>& widened() const { return widened_; }
+  /// Bytes of matrices that the checkpoint holds in kernel layout; they are used where they are.
+  int64_t mapped_bytes() const { return mapped_bytes_; }
 
  protected:
   bool has(const WeightName& name) const override { return checkpoint_.has(name); }
@@ -134,10 +137,14 @@ class WeightLoader : public Weights {
     MatrixSource source;
     size_t offset = 0;
   };
+  void use_packed(PackedMatrix& m, const MatrixSource& source);
+
   const Checkpoint& checkpoint_;
   std::vector<Pending> pending_;
   std::unordered_map<const std::byte*, size_t> packed_once_;  // first byte -> index into pending_
   std::vector<std::string> widened_;
+  std::unordered_set<const std::byte*> mapped_;
+  int64_t mapped_bytes_ = 0;
 };
 
 }  // namespace sluice

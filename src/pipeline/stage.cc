@@ -27,6 +27,7 @@ Stage::Stage(Model& model, const Checkpoint& checkpoint, const StagePlan& plan, 
   loader.set_prefix("");
   if (plan.head) model.head_weights(loader);
   weights_ = loader.pack(pass.pool());
+  mapped_bytes_ = loader.mapped_bytes();
   widened_ = loader.widened();
 }
 

@@ -28,7 +28,7 @@ class Stage {
   /// Computes one hop of a frame. With hop.head the frame's result is complete afterwards.
   void run(Frame& frame, const Hop& hop);
 
-  int64_t weight_bytes() const { return int64_t(weights_.bytes()); }
+  int64_t weight_bytes() const { return int64_t(weights_.bytes()) + mapped_bytes_; }
   int64_t cache_bytes() const;
   const std::vector<std::string>& widened() const { return widened_; }
 
@@ -39,6 +39,7 @@ class Stage {
   Model& model_;
   Pass& pass_;
   PageMemory weights_;
+  int64_t mapped_bytes_ = 0;          // of weights that are used where the checkpoint has them
   std::vector<CacheStorage> caches_;  // by block; empty for blocks of other stages
   std::vector<std::string> widened_;
   Sampler sampler_;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "weights/gguf_checkpoint.h"
 #include "weights/hf_checkpoint.h"
+#include "weights/packed_checkpoint.h"
 
 namespace sluice {
 
@@ -19,7 +20,10 @@ std::unique_ptr<Checkpoint> open_checkpoint(const std::filesystem::path& path) {
   if (status.type() == std::filesystem::file_type::not_found) {
     throw Error(ErrorCode::kNotFound, "{}: no such file or folder", path.string());
   }
-  if (std::filesystem::is_directory(status)) return open_hf_checkpoint(path);
+  if (std::filesystem::is_directory(status)) {
+    const bool packed = std::filesystem::exists(path / kPackedFileName, error);
+    return packed ? open_packed_checkpoint(path) : open_hf_checkpoint(path);
+  }
   if (path.extension() == ".gguf") {
     return open_gguf_checkpoint(std::make_unique<GgufFile>(path));
   }

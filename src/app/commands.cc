@@ -1,0 +1,23 @@
+#include "app/commands.h"
+
+#include "app/cli.h"
+
+namespace sluice {
+
+std::span<const Command> commands() {
+  static constexpr Command kCommands[] = {
+      {"run", "answer one prompt", run_command},
+      {"chat", "talk with a model", chat_command},
+      {"bench", "measure speed: prefill, decode, users, depth", bench_command},
+      {"inspect", "show what is in a model file", inspect_command},
+      {"logits", "write the logits of every prompt position", logits_command},
+      {"perplexity", "score a text", perplexity_command},
+      {"pack", "write a model in the layout of the kernels, for quick starts", pack_command},
+      {"tokenize", "text to token ids", tokenize_command},
+      {"detokenize", "token ids to text", detokenize_command},
+      {"template", "render a conversation with a chat template", template_command},
+  };
+  return kCommands;
+}
+
+}  // namespace sluice
