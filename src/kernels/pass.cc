@@ -267,6 +267,34 @@ Tensor Pass::matmul(const Tensor& x, const PackedMatrix& w) {
   return y[0];
 }
 
+Tensor Pass::matmul_fine(const Tensor& x, const PackedMatrix& w) {
+  if (!i8_ || !has_i8_kernel(w.dtype)) return matmul(x, w);
+  // Rows 2r and 2r + 1: row r in 8 bits, and in 8 bits again what that leaves.
+  const Tensor parts = tensor(2 * x.n, x.dim);
+  const I8Rows q = allocate_i8(parts);
+  for (int64_t r = 0; r < x.n; ++r) {
+    float* const whole = parts.row(2 * r);
+    float* const rest = parts.row(2 * r + 1);
+    std::memcpy(whole, x.row(r), size_t(x.dim) * sizeof(float));
+    quantize_rows(parts, q, 2 * r, 2 * r + 1);
+    const I8Rows done = offset_rows(q, 2 * r);
+    for (int64_t i = 0; i < x.dim; ++i) {
+      rest[i] = whole[i] - done.scale[i / kQuantBlock] * float(done.q[i]);
+    }
+    quantize_rows(parts, q, 2 * r + 1, 2 * r + 2);
+  }
+  const Tensor sums = matmul(parts, w);  // (2n, w.rows)
+  const Tensor y{.data = sums.data, .n = x.n, .dim = w.rows, .stride = 2 * sums.stride};
+  kernels_.add_scaled({.x = sums.row(1),
+                       .y = y.data,
+                       .n = x.n,
+                       .dim = w.rows,
+                       .x_stride = y.stride,
+                       .y_stride = y.stride,
+                       .scale = 1});
+  return y;
+}
+
 void Pass::add_matmul(Tensor& x, const Tensor& h, const PackedMatrix& w, float scale) {
   const Arena::Mark mark = arena_.mark();
   const Input in = input(h, w);

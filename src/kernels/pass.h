@@ -96,6 +96,9 @@ class Pass {
   /// RMS norm of each head on its own, in place; weight: (head_dim).
   void rms_norm_heads(Tensor& x, int head_dim, const std::vector<float>& weight, float eps);
   Tensor matmul(const Tensor& x, const PackedMatrix& w);  // (n, w.rows)
+  /// As matmul, with activations of twice 8 bits where matmul has 8: for the output matrix, whose
+  /// errors nothing evens out.
+  Tensor matmul_fine(const Tensor& x, const PackedMatrix& w);
   /// Several matrices on the same input with one join.
   void matmul_each(const Tensor& x, std::span<const PackedMatrix* const> w, std::span<Tensor> y);
   /// x += scale * (w h), (n, w.rows)
