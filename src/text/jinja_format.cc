@@ -76,9 +76,11 @@ std::string lay_out(bool negative, const std::string& prefix, std::string digits
 std::string integer_digits(Int value, unsigned base, bool upper) {
   auto rest = static_cast<unsigned __int128>(value);
   if (value < 0) rest = -rest;
+  const char* const letters = upper ? "0123456789ABCDEF" : "0123456789abcdef";
   std::string digits;
   do {
-    digits += (upper ? "0123456789ABCDEF" : "0123456789abcdef")[size_t(rest % base)];
+    const auto digit = size_t(rest % base);
+    digits += letters[digit];
     rest /= base;
   } while (rest);
   std::reverse(digits.begin(), digits.end());
