@@ -219,13 +219,12 @@ inline void for_blocks(const uint8_t* panel, int64_t k, const Body& body) {
   using Codes = typename Type::Codes;
   using Scales = typename Type::Scales;
   constexpr int kBlocks = Scales::kUnit / kQuantBlock, kParts = kQuantBlock / Scales::kBlock;
-  constexpr int kAhead = 2048;
-  constexpr int kScalesAhead = kAhead * Scales::kBytes / (kBlocks * Codes::kBytes);
+  constexpr int kAhead = 8192;  // panels follow each other: what lies that far on is needed next
   const uint8_t* codes = panel;
   const uint8_t* scales = panel + k / kQuantBlock * Codes::kBytes;
   for (int64_t block = 0; block < k / kQuantBlock; block += kBlocks) {
     F32 scale[kBlocks * kParts], min[kBlocks * kParts];
-    for (int i = 0; i < Scales::kBytes; i += 64) __builtin_prefetch(scales + i + kScalesAhead);
+    for (int i = 0; i < Scales::kBytes; i += 64) __builtin_prefetch(scales + i + kAhead);
     Scales::get(scales, scale, min);
     scales += Scales::kBytes;
     for (int b = 0; b < kBlocks; ++b) {
