@@ -19,51 +19,67 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{"9q_3kv_64", 9, 3, 64}, {"32q_8kv_128", 32, 8, 128}};
 
-// `n` rows whose last stands at position depth - 1; 16 blocks take turns, so that keys and values
-// come from where they would in a model.
+// Keys and values of kBlocks blocks that take turns, so that they come from where they would in a
+// model.
+struct Cache {
+  static constexpr size_t kBlocks = 16;
+
+  Cache(const KernelTable& table, Shape shape, bool f16, int64_t depth)
+      : page_of(size_t((depth + sluice::kPagePositions - 1) / sluice::kPagePositions)) {
+    const int64_t page_bytes =
+        shape.n_kv_heads * shape.head_dim * sluice::kPagePositions * (f16 ? 2 : 4);
+    block_bytes = int64_t(page_of.size()) * page_bytes;
+    std::iota(page_of.begin(), page_of.end(), 0);
+    pages = {.k = nullptr,
+             .v = nullptr,
+             .k_page_bytes = page_bytes,
+             .v_page_bytes = page_bytes,
+             .page_of = page_of.data(),
+             .n_kv_heads = shape.n_kv_heads,
+             .head_dim = shape.head_dim,
+             .v_head_dim = shape.head_dim};
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    std::vector<float> row(size_t(shape.n_kv_heads * shape.head_dim));
+    for (float& value : row) value = normal(random);
+    for (size_t b = 0; b < kBlocks; ++b) {
+      k[b].resize(size_t(block_bytes));
+      v[b].resize(size_t(block_bytes));
+      const sluice::KvStoreArgs args{.pages = block(b),
+                                     .k = row.data(),
+                                     .v = row.data(),
+                                     .n = depth,
+                                     .position = 0,
+                                     .k_stride = 0,
+                                     .v_stride = 0};
+      (f16 ? table.kv_store_f16 : table.kv_store_f32)(args);
+    }
+  }
+
+  sluice::KvPages block(size_t b) {
+    pages.k = k[b % kBlocks].data();
+    pages.v = v[b % kBlocks].data();
+    return pages;
+  }
+
+  std::vector<int32_t> page_of;
+  sluice::KvPages pages;
+  int64_t block_bytes;
+  std::vector<uint8_t> k[kBlocks], v[kBlocks];
+};
+
+// `n` rows whose last stands at position depth - 1.
 void attend(benchmark::State& state, const KernelTable& table, Shape shape, bool f16, int64_t n,
             int64_t depth) {
-  constexpr int64_t kBlocks = 16;
-  const int64_t n_pages = (depth + sluice::kPagePositions - 1) / sluice::kPagePositions;
-  const int64_t page_values = shape.n_kv_heads * shape.head_dim * sluice::kPagePositions;
-  const int64_t element = f16 ? 2 : 4;
-  std::mt19937 random(1);
+  Cache cache(table, shape, f16, depth);
+  std::mt19937 random(2);
   std::normal_distribution<float> normal;
-  std::vector<float> row(size_t(shape.n_kv_heads * shape.head_dim));
-  for (float& v : row) v = normal(random);
-  std::vector<std::vector<uint8_t>> k(kBlocks), v(kBlocks);
-  std::vector<int32_t> page_of(static_cast<size_t>(n_pages));
-  std::iota(page_of.begin(), page_of.end(), 0);
-  sluice::KvPages pages{.k = nullptr,
-                        .v = nullptr,
-                        .k_page_bytes = page_values * element,
-                        .v_page_bytes = page_values * element,
-                        .page_of = page_of.data(),
-                        .n_kv_heads = shape.n_kv_heads,
-                        .head_dim = shape.head_dim,
-                        .v_head_dim = shape.head_dim};
-  for (int64_t b = 0; b < kBlocks; ++b) {
-    k[size_t(b)].resize(size_t(n_pages * page_values * element));
-    v[size_t(b)].resize(k[size_t(b)].size());
-    pages.k = k[size_t(b)].data();
-    pages.v = v[size_t(b)].data();
-    (f16 ? table.kv_store_f16 : table.kv_store_f32)({.pages = pages,
-                                                     .k = row.data(),
-                                                     .v = row.data(),
-                                                     .n = depth,
-                                                     .position = 0,
-                                                     .k_stride = 0,
-                                                     .v_stride = 0});
-  }
   const int64_t q_dim = shape.n_heads * shape.head_dim;
   std::vector<float> q(size_t(n * q_dim)), y(q.size());
   for (float& x : q) x = normal(random);
   size_t block = 0;
   for (auto _ : state) {
-    pages.k = k[block].data();
-    pages.v = v[block].data();
-    block = (block + 1) % kBlocks;
-    (f16 ? table.attend_f16 : table.attend_f32)({.pages = pages,
+    (f16 ? table.attend_f16 : table.attend_f32)({.pages = cache.block(block++),
                                                  .q = q.data(),
                                                  .y = y.data(),
                                                  .n = n,
@@ -87,7 +103,7 @@ void attend(benchmark::State& state, const KernelTable& table, Shape shape, bool
   const double seen = double(n) * double(depth) - double(n) * double(n - 1) / 2;
   state.counters["multiply_adds"] =
       benchmark::Counter(2 * seen * double(q_dim), benchmark::Counter::kIsIterationInvariantRate);
-  state.counters["cache_bytes"] = benchmark::Counter(2 * double(n_pages * page_values * element),
+  state.counters["cache_bytes"] = benchmark::Counter(2 * double(cache.block_bytes),
                                                      benchmark::Counter::kIsIterationInvariantRate);
 }
 
