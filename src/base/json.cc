@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kMaxDepth = 256;
 
-/// Replaces the bare tokens Infinity, -Infinity and NaN, outside strings, by 1e999, -1e999 and null.
+/// Replaces the bare tokens Infinity, -Infinity and NaN, outside strings, by 1e999, -1e999 and
+/// null.
 std::string replace_python_numbers(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -11,8 +11,8 @@ namespace sluice {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-/// Parses `text`; `what` (a file name) starts every error message. Accepts the bare tokens Infinity,
-/// -Infinity and NaN, which Python writes. Throws kInvalidInput beyond 256 levels.
+/// Parses `text`; `what` (a file name) starts every error message. Accepts the bare tokens
+/// Infinity, -Infinity and NaN, which Python writes. Throws kInvalidInput beyond 256 levels.
 Json parse_json(std::string_view text, std::string_view what);
 /// As above, keeping the order of keys.
 OrderedJson parse_ordered_json(std::string_view text, std::string_view what);

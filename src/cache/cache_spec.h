@@ -1,5 +1,5 @@
-// What one block keeps per sequence, and the shape of the pools that hold it. Plain data, seen by the
-// scheduler (which hands out page and slot numbers), the stages (which own the memory) and the
+// What one block keeps per sequence, and the shape of the pools that hold it. Plain data, seen by
+// the scheduler (which hands out page and slot numbers), the stages (which own the memory) and the
 // planner (which counts it).
 #pragma once
 
@@ -20,7 +20,7 @@ enum class CacheKind : uint8_t {
 struct CacheSpec {
   CacheKind kind = CacheKind::kNone;
   int n_kv_heads = 0, head_dim = 0, v_head_dim = 0;  // kPagedKv
-  int window = 0;         // kPagedKv: positions visible to a query, itself included; 0: all
+  int window = 0;            // kPagedKv: positions visible to a query, itself included; 0: all
   int64_t state_floats = 0;  // kRecurrent: f32 values per state slot
 };
 

@@ -11,8 +11,8 @@ namespace sluice {
 /// The tables this machine can run, best first; the last is always "scalar".
 const std::vector<const KernelTable*>& supported_kernels();
 
-/// The best table, or the one that the environment variable SLUICE_ISA names (avx512, avx2, scalar).
-/// Throws kUnsupported for a name this machine cannot run.
+/// The best table, or the one that the environment variable SLUICE_ISA names (avx512, avx2,
+/// scalar). Throws kUnsupported for a name this machine cannot run.
 const KernelTable& kernels();
 
 }  // namespace sluice

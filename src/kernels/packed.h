@@ -14,7 +14,7 @@ namespace sluice {
 
 /// A view of a packed (rows, cols) matrix; the memory belongs to whoever packed it.
 struct PackedMatrix {
-  DType dtype = DType::kF32;      // one for which has_packed_kernel(dtype)
+  DType dtype = DType::kF32;  // one for which has_packed_kernel(dtype)
   int64_t rows = 0, cols = 0;
   const std::byte* data = nullptr;  // 64-byte aligned, n_panels() * panel_bytes
   size_t panel_bytes = 0;
@@ -33,8 +33,9 @@ bool has_i8_kernel(DType packed);
 /// Bytes of one panel of a matrix with `cols` columns, a multiple of 64.
 size_t packed_panel_bytes(DType packed, int64_t cols);
 
-/// Packs panels [first, last) of `source` (its rows un-permuted, see MatrixSource::interleaved_heads)
-/// to `out`, which receives (last - first) * panel_bytes. Missing rows of the last panel are zero.
+/// Packs panels [first, last) of `source` (its rows un-permuted, see
+/// MatrixSource::interleaved_heads) to `out`, which receives (last - first) * panel_bytes. Missing
+/// rows of the last panel are zero.
 void pack_panels(const MatrixSource& source, DType packed, int64_t first, int64_t last,
                  std::byte* out);
 

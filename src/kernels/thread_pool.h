@@ -10,7 +10,8 @@
 namespace sluice {
 
 /// The calling thread takes part as thread 0. Between loops the others spin for a short while, then
-/// sleep; when the machine is oversubscribed they sleep at once. One loop at a time; loops do not nest.
+/// sleep; when the machine is oversubscribed they sleep at once. One loop at a time; loops do not
+/// nest.
 class ThreadPool {
  public:
   /// `n_threads` >= 1 in all. `cores`: the logical CPU of each thread; empty: not pinned.
@@ -21,13 +22,14 @@ class ThreadPool {
   int size() const;
 
   /// Calls body(first, last, thread) on disjoint ranges that cover [0, n), in units of `grain`
-  /// (the last may be shorter), and returns when all are done: one join. Each thread starts on its own
-  /// share and takes over pieces of others' shares when it is done. With one thread or n <= grain
-  /// the body runs here, without a join.
+  /// (the last may be shorter), and returns when all are done: one join. Each thread starts on its
+  /// own share and takes over pieces of others' shares when it is done. With one thread or n <=
+  /// grain the body runs here, without a join.
   template <typename Body>
   void parallel_for(int64_t n, int64_t grain, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
-    run(n, grain,
+    run(
+        n, grain,
         [](void* context, int64_t first, int64_t last, int thread) {
           (*static_cast<Plain*>(context))(first, last, thread);
         },

@@ -34,7 +34,8 @@ struct MatrixSource {
   /// Not 0: the rows of each of this many heads are stored with rotary pairs as neighbours (GGUF's
   /// `llama`): stored row h*d + 2i + j is row h*d + i + j*d/2 of the Hugging Face matrix.
   int interleaved_heads = 0;
-  /// Not 0: the matrix is in kernel layout already (packed_checkpoint.h): so many panels of row_bytes.
+  /// Not 0: the matrix is in kernel layout already (packed_checkpoint.h): so many panels of
+  /// row_bytes.
   int64_t n_panels = 0;
   std::string where;  // "model.gguf: tensor blk.0.attn_q.weight", for messages
 
