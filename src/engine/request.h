@@ -10,9 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/token_constraint.h"
+
 namespace sluice {
 
-using Token = int32_t;
 using RequestId = uint64_t;
 
 struct SamplingParams {
@@ -25,24 +26,12 @@ struct SamplingParams {
   float presence_penalty = 0;    // subtracted once from logits of generated tokens
   float frequency_penalty = 0;   // subtracted per occurrence in the generated tokens
   std::vector<std::pair<Token, float>> logit_bias;  // added before everything else
-  uint64_t seed = 0;             // the draw at a position depends on (seed, position) alone
-  int n_top_logprobs = -1;       // -1: no log-probabilities; 0: the token's own; n: the n largest too
+  uint64_t seed = 0;        // the draw at a position depends on (seed, position) alone
+  int n_top_logprobs = -1;  // -1: no log-probabilities; 0: the token's own; n: the n largest too
 
   bool needs_history() const {
     return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0;
   }
-};
-
-/// Restricts the next token, e.g. to a grammar. Called on the engine's thread only.
-class TokenConstraint {
- public:
-  virtual ~TokenConstraint() = default;
-  /// Sets bit t of `bits` (32 per word, vocab rounded up) iff token t may come next.
-  virtual void allowed(std::vector<uint32_t>& bits) = 0;
-  /// Appends a token; false if it was not allowed (the state is then unchanged).
-  virtual bool accept(Token token) = 0;
-  /// Takes back the last n accepted tokens.
-  virtual void rollback(int n) = 0;
 };
 
 enum class FinishReason : uint8_t { kNone, kStop, kLength, kCancelled, kError };
@@ -55,33 +44,33 @@ struct TokenScore {
 /// One step of an answer, given to the request's sink.
 struct TokenEvent {
   RequestId request = 0;
-  Token token = -1;           // -1: no token, only a finish or a score
-  int position = 0;           // of `token` in the sequence
-  float logprob = 0;          // natural log; only if asked for
+  Token token = -1;   // -1: no token, only a finish or a score
+  int position = 0;   // of `token` in the sequence
+  float logprob = 0;  // natural log; only if asked for
   std::vector<TokenScore> top;
-  bool drafted = false;       // came out of a verified guess
+  bool drafted = false;  // came out of a verified guess
   FinishReason finish = FinishReason::kNone;
-  std::string error;          // finish == kError: what went wrong
+  std::string error;  // finish == kError: what went wrong
   /// When the prompt is done, if `score_from` asked: one per scored token.
   std::vector<float> prompt_logprobs;
-  /// (rows, vocab) for consecutive prompt positions, the first of them `position`: in events of their
-  /// own (token -1), in order, if `want_logits` was set.
+  /// (rows, vocab) for consecutive prompt positions, the first of them `position`: in events of
+  /// their own (token -1), in order, if `want_logits` was set.
   std::vector<float> logits;
-  int n_cached = 0;           // with the first event: prompt tokens taken from the prefix cache
+  int n_cached = 0;  // with the first event: prompt tokens taken from the prefix cache
 };
 
 struct Request {
   std::vector<Token> prompt;  // not empty
   SamplingParams sampling;
-  int max_tokens = 0;         // 0: only compute the prompt (scores, logits)
-  int min_tokens = 0;         // end tokens are not sampled before
-  bool ignore_end = false;    // end tokens are ordinary tokens
+  int max_tokens = 0;       // 0: only compute the prompt (scores, logits)
+  int min_tokens = 0;       // end tokens are not sampled before
+  bool ignore_end = false;  // end tokens are ordinary tokens
   std::vector<Token> end_tokens;
-  int priority = 0;           // larger is sooner
+  int priority = 0;  // larger is sooner
   bool use_prefix_cache = true;
-  bool speculate = true;      // may be helped by the drafter, if the engine has one
-  int score_from = -1;        // >= 0: log-probabilities of prompt[i], i >= max(score_from, 1)
-  bool want_logits = false;   // logits of every prompt position
+  bool speculate = true;     // may be helped by the drafter, if the engine has one
+  int score_from = -1;       // >= 0: log-probabilities of prompt[i], i >= max(score_from, 1)
+  bool want_logits = false;  // logits of every prompt position
   std::shared_ptr<TokenConstraint> constraint;
   /// Called once per event, in order, on the engine's thread. Returning false cancels.
   std::function<bool(const TokenEvent&)> sink;
@@ -93,12 +82,12 @@ struct Request {
 struct BatchRow {
   Token token = 0;
   int32_t position = 0;
-  int32_t sequence = 0;    // index into Batch::sequences
-  int32_t state_save = -1; // recurrent models: slot that receives the state after this row
-  int32_t mask = -1;       // index into Batch::masks, for sampling from this row
-  Token target = -1;       // >= 0: this token's log-probability at this row is wanted
-  bool sample = false;     // a token is to be drawn from this row's logits
-  bool logits = false;     // the logits themselves are wanted
+  int32_t sequence = 0;     // index into Batch::sequences
+  int32_t state_save = -1;  // recurrent models: slot that receives the state after this row
+  int32_t mask = -1;        // index into Batch::masks, for sampling from this row
+  Token target = -1;        // >= 0: this token's log-probability at this row is wanted
+  bool sample = false;      // a token is to be drawn from this row's logits
+  bool logits = false;      // the logits themselves are wanted
   bool wanted() const { return sample || logits || target >= 0; }
 };
 
@@ -112,7 +101,7 @@ struct BatchSequence {
   /// Only if sampling->needs_history(): the tokens of the sequence up to and including this batch's
   /// rows; a row at position p sees the first p + 1.
   std::vector<Token> history;
-  int32_t n_prompt = 0;        // how many of the history are the prompt
+  int32_t n_prompt = 0;  // how many of the history are the prompt
 };
 
 struct PageCopy {
@@ -123,19 +112,19 @@ struct Batch {
   uint64_t id = 0;
   std::vector<BatchRow> rows;
   std::vector<BatchSequence> sequences;
-  std::vector<PageCopy> page_copies;          // done before the rows, in order
-  std::vector<std::vector<uint32_t>> masks;   // bit t: token t may be sampled
+  std::vector<PageCopy> page_copies;         // done before the rows, in order
+  std::vector<std::vector<uint32_t>> masks;  // bit t: token t may be sampled
 
   bool empty() const { return rows.empty(); }
 };
 
 struct RowResult {
   int32_t row = 0;
-  Token token = -1;            // if the row asked for a sample
-  float logprob = 0;           // of `token`, before temperature; if asked for
+  Token token = -1;   // if the row asked for a sample
+  float logprob = 0;  // of `token`, before temperature; if asked for
   std::vector<TokenScore> top;
   float target_logprob = 0;
-  std::string error;           // not empty: nothing can be drawn here; fails this sequence only
+  std::string error;  // not empty: nothing can be drawn here; fails this sequence only
 };
 
 /// Where the time of one batch went on one stage, microseconds.
@@ -149,10 +138,10 @@ struct StageTiming {
 
 struct Result {
   uint64_t batch = 0;
-  std::vector<RowResult> rows;      // one per wanted row, in row order
-  std::vector<float> logits;        // (rows with `logits`, vocab), in row order
+  std::vector<RowResult> rows;  // one per wanted row, in row order
+  std::vector<float> logits;    // (rows with `logits`, vocab), in row order
   std::vector<StageTiming> stages;
-  std::string error;                // not empty: the batch failed, `rows` is empty
+  std::string error;  // not empty: the batch failed, `rows` is empty
 };
 
 }  // namespace sluice
