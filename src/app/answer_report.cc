@@ -97,15 +97,15 @@ std::string answer_table(const Runtime& runtime, const Answer& a) {
                     fmt::format("  {:.9} ({})", plan.stages[s].name, blocks_text(plan.stages[s])),
                     t.compute_us / unit, t.sync_us / unit, t.wire_us / unit, t.idle_us / unit);
   }
-  out += fmt::format("\njoins per layer {}",
+  out += fmt::format("\nloaded in {} ms    joins per layer {}", short_number(runtime.load_ms()),
                      short_number(a.decode.joins_per_layer(runtime.n_layers())));
   if (a.decode.drafted > 0) {
     out += fmt::format("    guesses right {} of {}", a.decode.accepted, a.decode.drafted);
   }
-  out += fmt::format("\nmemory: weights {}, cache {}, peak resident {}, loaded in {} ms\n",
+  out += fmt::format("\nmemory: weights {}, cache {}, peak resident {}\n",
                      bytes_text(double(runtime.pipeline().weight_bytes())),
                      bytes_text(double(runtime.pipeline().cache_bytes())),
-                     bytes_text(double(peak_resident_bytes())), short_number(runtime.load_ms()));
+                     bytes_text(double(peak_resident_bytes())));
   return out;
 }
 

@@ -273,7 +273,7 @@ void print_row(const Row& row) {
 /// Reads as many bytes as a token does, so that caches help both alike.
 double measure_roof(const Runtime& runtime) {
   constexpr double kLeast = 1 << 20, kMost = 256 << 20;
-  ThreadPool pool(runtime.n_threads());
+  ThreadPool pool(runtime.n_threads(), runtime.cores());
   return measure_read_gb_s(pool, int64_t(std::clamp(runtime.bytes().read_by(1), kLeast, kMost)));
 }
 

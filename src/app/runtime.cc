@@ -61,6 +61,12 @@ int Runtime::n_layers() const {
   return n;
 }
 
+std::vector<int> Runtime::cores() const {
+  std::vector<int> cores = usable_cores();
+  if (size_t(n_threads_) != cores.size()) cores.clear();
+  return cores;
+}
+
 Plan Runtime::make_plan() const {
   if (!options_.plan.empty()) {
     return plan_from_json(parse_json(read_text(options_.plan), options_.plan), options_.plan);
@@ -103,14 +109,11 @@ void Runtime::start(int64_t n_tokens, int n_users, EngineOptions engine) {
   engine.max_context = int(std::min<int64_t>(model_->max_context, 1 << 30));
   engine.vocab_size = int(model_->vocab);
   engine.speculation = options_.speculation();
-  const std::vector<int> cores = usable_cores();
-  const PipelineOptions pipeline{
-      .i8 = options_.i8(),
-      .cache_f16 = options_.cache_f16(),
-      .pools = make_pools(n_tokens, n_users, engine),
-      .threads = n_threads_,
-      // Fewer threads than CPUs are left to the system, which knows the CPUs that are free.
-      .default_cores = size_t(n_threads_) == cores.size() ? cores : std::vector<int>{}};
+  const PipelineOptions pipeline{.i8 = options_.i8(),
+                                 .cache_f16 = options_.cache_f16(),
+                                 .pools = make_pools(n_tokens, n_users, engine),
+                                 .threads = n_threads_,
+                                 .default_cores = cores()};
   pipeline_ = std::make_unique<Pipeline>(*checkpoint_, std::move(loadable_), plan_, pipeline);
   engine_ = std::make_unique<Engine>(*pipeline_, engine);
   load_ms_ += (now_us() - start) / 1e3;

@@ -47,6 +47,9 @@ class Runtime {
   const Plan& plan() const { return plan_; }
   const ModelBytes& bytes() const { return bytes_; }
   int n_threads() const { return n_threads_; }
+  /// The CPU of each thread, or empty: fewer threads than CPUs are left to the system, which knows
+  /// the CPUs that are free.
+  std::vector<int> cores() const;
   int n_layers() const;
 
   /// Opened on first use. Throws if the model has none.
