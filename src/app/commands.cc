@@ -16,6 +16,7 @@ std::span<const Command> commands() {
       {"tokenize", "text to token ids", tokenize_command},
       {"detokenize", "token ids to text", detokenize_command},
       {"template", "render a conversation with a chat template", template_command},
+      {"memory", "count the bytes a model needs, before there is hardware", memory_command},
   };
   return kCommands;
 }

@@ -13,5 +13,6 @@ int tokenize_command(int argc, char** argv);
 int detokenize_command(int argc, char** argv);
 int pack_command(int argc, char** argv);
 int template_command(int argc, char** argv);
+int memory_command(int argc, char** argv);
 
 }  // namespace sluice

@@ -1,0 +1,220 @@
+#include "plan/describe.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cache/storage.h"
+#include "models/model.h"
+#include "plan/config_checkpoint.h"
+#include "plan/descriptions/family.h"
+
+namespace sluice {
+namespace {
+
+struct Family {
+  const char* model_type;
+  ModelShape (*describe)(const Config&);
+};
+
+constexpr Family kFamilies[] = {
+    {"deepseek_v3", family::describe_deepseek_v3},
+    {"deepseek_v32", family::describe_deepseek_v3},
+    {"kimi_k2", family::describe_deepseek_v3},
+    {"glm_moe_dsa", family::describe_deepseek_v3},
+    {"deepseek_v4", family::describe_deepseek_v4},
+    {"deepseek_ref", family::describe_deepseek_v4},
+    {"kimi_linear", family::describe_kimi_linear},
+    {"nemotron_h", family::describe_nemotron_h},
+    {"qwen3_next", family::describe_gated_delta},
+    {"qwen3_5_text", family::describe_gated_delta},
+    {"qwen3_5_moe_text", family::describe_gated_delta},
+    {"jamba", family::describe_jamba},
+    {"mixtral", family::describe_mixtral},
+    {"gpt_oss", family::describe_gpt_oss},
+    {"minimax_m2", family::describe_minimax},
+    {"minimax_m3", family::describe_minimax},
+    {"llama4_text", family::describe_llama4},
+    {"gemma3_text", family::describe_gemma},
+    {"gemma4_text", family::describe_gemma},
+    {"mimo_v2_flash", family::describe_mimo_v2},
+    {"step3p7", family::describe_step3},
+};
+
+/// Model types whose text model is one that the engine runs.
+struct Alias {
+  const char* model_type;
+  const char* architecture;
+};
+
+constexpr Alias kAliases[] = {
+    {"llama", "LlamaForCausalLM"},
+    {"mistral", "MistralForCausalLM"},
+    {"qwen2", "Qwen2ForCausalLM"},
+    {"mimo", "Qwen2ForCausalLM"},  // Qwen2's block; its prediction layer is not counted
+    {"qwen3", "Qwen3ForCausalLM"},
+    {"qwen3_moe", "Qwen3MoeForCausalLM"},
+    {"qwen3_vl_text", "Qwen3ForCausalLM"},
+    {"qwen3_vl_moe_text", "Qwen3MoeForCausalLM"},
+    {"granitemoehybrid", "GraniteMoeHybridForCausalLM"},
+};
+
+/// Adds up what a block declares.
+class ShapeCounter : public Weights {
+ public:
+  explicit ShapeCounter(const ConfigCheckpoint& checkpoint) : checkpoint_(checkpoint) {}
+  PartShape part;
+  double experts = 0;
+
+ protected:
+  bool has(const WeightName& name) const override { return checkpoint_.has(name); }
+  void add_matrix(PackedMatrix&, const WeightName& name, int64_t rows, int64_t cols) override {
+    const double n = double(rows) * double(cols);
+    if (name.expert >= 0) {
+      experts += n;
+      part.n_experts = std::max(part.n_experts, name.expert + 1);
+    } else if (name.name.ends_with("mlp.gate.weight") ||
+               name.name.find("router") != name.name.npos) {
+      part.other += n;
+    } else {
+      part.matrix += n;
+    }
+  }
+  void add_vector(std::vector<float>&, const WeightName&, int64_t n) override {
+    part.other += double(n);
+  }
+
+ private:
+  const ConfigCheckpoint& checkpoint_;
+};
+
+template <typename Declare>
+PartShape count_part(const ConfigCheckpoint& checkpoint, const std::string& prefix,
+                     Declare declare) {
+  ShapeCounter counter(checkpoint);
+  counter.set_prefix(prefix);
+  declare(counter);
+  PartShape part = counter.part;
+  if (part.n_experts > 0) {
+    part.expert = counter.experts / part.n_experts;
+    part.n_active = int(std::clamp<int64_t>(checkpoint.config().integer("num_experts_per_tok", 1),
+                                            0, part.n_experts));
+  }
+  return part;
+}
+
+void set_cache(PartShape& part, const CacheSpec& spec, const Config& config) {
+  if (spec.kind == CacheKind::kRecurrent) part.state_values = double(spec.state_floats);
+  if (spec.kind != CacheKind::kPagedKv) return;
+  const double bytes = double(cache_bytes_per_token(spec, true));
+  // The engine keeps pages of every position, also where a window hides the old ones.
+  part.cache = {{.bytes_16bit = bytes, .bytes_8bit = bytes / 2}};
+  part.attention_values =
+      double(config.integer("num_attention_heads")) * double(spec.head_dim + spec.v_head_dim);
+  part.max_visible = spec.window;
+}
+
+/// Through the Model classes that the engine runs.
+ModelShape describe_with_engine(const Config& config) {
+  const ConfigCheckpoint checkpoint(config);
+  const std::unique_ptr<Model> model = make_model(checkpoint);
+  ModelShape shape;
+  shape.dim = double(model->dim);
+  shape.vocab = double(model->vocab);
+  shape.n_layers = int(config.integer("num_hidden_layers"));
+  shape.tied = model->tied;
+  shape.runs = true;
+  shape.page_positions = kPageTokens;
+  shape.embedding = count_part(checkpoint, "", [&](Weights& w) { model->embed_weights(w); });
+  shape.embedding.kind = "embedding";
+  shape.head = count_part(checkpoint, "", [&](Weights& w) { model->head_weights(w); });
+  shape.head.kind = "head";
+  for (PlacedBlock& placed : model->blocks) {
+    PartShape part =
+        count_part(checkpoint, placed.prefix, [&](Weights& w) { placed.block->weights(w); });
+    part.kind = placed.block->kind();
+    part.layer = placed.layer;
+    set_cache(part, placed.block->cache(), config);
+    shape.blocks.push_back(std::move(part));
+  }
+  return shape;
+}
+
+/// The text model of a wrapper, with the wrapper's quantisation.
+Config text_config(const Config& config) {
+  if (!config.has("text_config")) return config;
+  Json text = config.object("text_config").json();
+  for (const char* key : {"quantization_config", "tie_word_embeddings"}) {
+    if (!text.contains(key) && config.has(key)) text[key] = config.json()[key];
+  }
+  return Config(std::move(text), config.what());
+}
+
+bool ignores_attention(const Config& quantization) {
+  for (const char* key : {"ignore", "modules_to_not_convert", "exclude_modules"}) {
+    if (!quantization.has(key)) continue;
+    if (quantization.json()[key].dump().find("self_attn") != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// What the files hold, from `quantization_config`. Scales count.
+WeightFormat published_format(const Config& config) {
+  constexpr double kBlockFp8 = 1 + 4.0 / (128 * 128), kMxfp4 = 4.25 / 8, kNvfp4 = 4.5 / 8;
+  WeightFormat format;
+  if (!config.has("quantization_config")) return format;
+  const Config quantization = config.object("quantization_config");
+  const std::string method = quantization.text("quant_method", "");
+  const std::string all = quantization.json().dump();
+  const bool only_experts = ignores_attention(quantization);
+  if (all.find("NVFP4") != all.npos) {
+    format = {"NVFP4", only_experts ? 2 : kNvfp4, kNvfp4, 2, 2};
+  } else if (method == "mxfp4" || all.find("mxfp4") != all.npos) {
+    format = {"MXFP4 experts", 2, kMxfp4, 2, 2};
+  } else if (method == "compressed-tensors" && all.find("\"num_bits\":4") != all.npos) {
+    format = {"4-bit experts, groups of 32", 2, kNvfp4, 2, 2};  // 16-bit scale per 32: 4.5 bits
+  } else if (all.find("fp8") != all.npos || all.find("FP8") != all.npos ||
+             all.find("\"num_bits\":8") != all.npos) {
+    format = {"FP8", kBlockFp8, kBlockFp8, 2, 2};
+    if (config.text("expert_dtype", "") == "fp4") {
+      format.name = "FP8, FP4 experts";
+      format.expert = kMxfp4;
+    }
+  }
+  return format;
+}
+
+}  // namespace
+
+std::vector<std::string> described_model_types() {
+  std::vector<std::string> names;
+  for (const Alias& alias : kAliases) names.emplace_back(alias.model_type);
+  for (const Family& known : kFamilies) names.emplace_back(known.model_type);
+  return names;
+}
+
+ModelShape describe_model(const Config& config) {
+  const Config text = text_config(config);
+  const std::string type = text.text("model_type", "");
+  const auto finish = [&](ModelShape shape) {
+    shape.architecture = type;
+    shape.source = config.what();
+    shape.published = published_format(text);
+    return shape;
+  };
+  for (const Alias& alias : kAliases) {
+    if (type != alias.model_type) continue;
+    Json json = text.json();
+    json["architectures"] = {alias.architecture};
+    if (type == "mimo") json["use_sliding_window"] = false;  // as long as its longest context
+    return finish(describe_with_engine(Config(std::move(json), config.what())));
+  }
+  for (const Family& known : kFamilies) {
+    if (type == known.model_type) return finish(known.describe(text));
+  }
+  throw Error(ErrorCode::kUnsupported,
+              "{}: model_type: {} is not a family that the planner knows (known: {})",
+              config.what(), type.empty() ? "an empty text" : type,
+              fmt::join(described_model_types(), ", "));
+}
+
+}  // namespace sluice
