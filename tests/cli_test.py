@@ -169,7 +169,12 @@ class Models(WithFolder):
             self.assertEqual(self.greedy(packed, prompt, 8, "--stages", 2)["tokens"],
                              self.greedy(GOLDEN / name, prompt, 8)["tokens"])
             weights = packed / "packed.safetensors"
-            weights.write_bytes(weights.read_bytes()[:-70])
+            data = weights.read_bytes()
+            self.assertIn(b'"sluice.layout":"1"', data)
+            weights.write_bytes(data.replace(b'"sluice.layout":"1"', b'"sluice.layout":"0"', 1))
+            _, error = sluice("run", "--model", packed, "--tokens", "1", code=1)
+            self.assertIn("pack the model again", error)
+            weights.write_bytes(data[:-70])
             _, error = sluice("run", "--model", packed, "--tokens", "1", code=1)
             self.assertIn("packed.safetensors", error)
 
