@@ -152,6 +152,7 @@ class Pass {
   /// y: column 16 * first of the result.
   void matmul_panels(const Input& in, const PackedMatrix& w, int64_t first, int64_t last, float* y,
                      int64_t y_stride) const;
+  KvPages pages_of(const Segment& segment, const AttentionShape& shape) const;
   void attend_segments(const Tensor& q, const Tensor& y, const AttentionShape& shape);
   ExpertRows group_by_expert(const Routing& routing, int64_t n, int64_t n_experts);
 

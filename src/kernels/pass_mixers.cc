@@ -12,18 +12,22 @@ constexpr int64_t kAttendRows = 16;
 
 }  // namespace
 
+KvPages Pass::pages_of(const Segment& segment, const AttentionShape& shape) const {
+  return {.k = kv_.k,
+          .v = kv_.v,
+          .k_page_bytes = kv_.k_page_bytes,
+          .v_page_bytes = kv_.v_page_bytes,
+          .page_of = segment.pages.data(),
+          .n_kv_heads = shape.n_kv_heads,
+          .head_dim = shape.head_dim,
+          .v_head_dim = shape.v_head_dim};
+}
+
 Tensor Pass::attend(const Tensor& q, const Tensor& k, const Tensor& v,
                     const AttentionShape& shape) {
   const Tensor y = tensor(q.n, int64_t(shape.n_heads) * shape.v_head_dim);
   for (const Segment& s : segments_) {
-    const KvPages pages{.k = kv_.k,
-                        .v = kv_.v,
-                        .k_page_bytes = kv_.k_page_bytes,
-                        .v_page_bytes = kv_.v_page_bytes,
-                        .page_of = s.pages.data(),
-                        .n_kv_heads = shape.n_kv_heads,
-                        .head_dim = shape.head_dim,
-                        .v_head_dim = shape.v_head_dim};
+    const KvPages pages = pages_of(s, shape);
     pool_.parallel_for(s.n_rows, 64, [&](int64_t first, int64_t last, int) {
       const KvStoreArgs args{.pages = pages,
                              .k = k.row(s.first_row + first),
@@ -52,14 +56,7 @@ void Pass::attend_segments(const Tensor& q, const Tensor& y, const AttentionShap
         shape.window > 0 ? std::max(0, s.first_position - shape.window + 1) : 0;
     const int64_t first_span = first_seen / kSpanPositions;
     const int64_t n_spans = (s.first_position + s.n_rows - 1) / kSpanPositions - first_span + 1;
-    AttendArgs args{.pages = {.k = kv_.k,
-                              .v = kv_.v,
-                              .k_page_bytes = kv_.k_page_bytes,
-                              .v_page_bytes = kv_.v_page_bytes,
-                              .page_of = s.pages.data(),
-                              .n_kv_heads = n_kv_heads,
-                              .head_dim = shape.head_dim,
-                              .v_head_dim = shape.v_head_dim},
+    AttendArgs args{.pages = pages_of(s, shape),
                     .q = q.row(s.first_row),
                     .y = y.row(s.first_row),
                     .n = s.n_rows,

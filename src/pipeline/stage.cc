@@ -62,7 +62,7 @@ void Stage::begin(const Batch& batch) {
 
 void Stage::run(Frame& frame, const Hop& hop) {
   const Batch& batch = frame.batch;
-  const Arena::Mark start = pass_.arena().mark();
+  pass_.arena().release({});  // all of it: the hop before may have ended in an exception
   begin(batch);
   for (int b = hop.first_block; b < hop.last_block; ++b) {
     for (const PageCopy& copy : batch.page_copies) {
@@ -81,7 +81,6 @@ void Stage::run(Frame& frame, const Hop& hop) {
     pass_.arena().release(mark);
   }
   if (hop.head) finish(frame, x);
-  pass_.arena().release(start);
 }
 
 void Stage::finish(Frame& frame, const Tensor& x) {
