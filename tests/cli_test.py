@@ -17,8 +17,8 @@ import time
 import unittest
 
 SLUICE, GOLDEN = "", Path()
-COMMANDS = ["run", "chat", "bench", "inspect", "logits", "perplexity", "tokenize", "detokenize",
-            "template", "pack"]
+COMMANDS = ["run", "chat", "serve", "bench", "inspect", "logits", "perplexity", "tokenize",
+            "detokenize", "template", "pack"]
 # None of these may change a bit.
 ARRANGEMENTS = [("--threads", "1"), ("--threads", "2"), ("--stages", "2"),
                 ("--stages", "3", "--threads", "1"), ("--chunk", "7"), ("--chunk", "1"),

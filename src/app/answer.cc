@@ -53,33 +53,6 @@ uint64_t sum(const std::vector<uint64_t>& values) {
 
 }  // namespace
 
-StopFilter::StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {
-  std::erase(stops_, "");
-}
-
-std::string StopFilter::push(std::string_view text) {
-  if (stopped_) return "";
-  held_ += text;
-  size_t cut = std::string::npos;
-  for (const std::string& stop : stops_) cut = std::min(cut, held_.find(stop));
-  if (cut != std::string::npos) {
-    stopped_ = true;
-    held_.resize(cut);
-    return std::move(held_);
-  }
-  size_t n_held = 0;
-  for (const std::string& stop : stops_) {
-    for (size_t n = std::min(stop.size() - 1, held_.size()); n > n_held; --n) {
-      if (held_.ends_with(std::string_view(stop).substr(0, n))) n_held = n;
-    }
-  }
-  std::string shown = held_.substr(0, held_.size() - n_held);
-  held_.erase(0, shown.size());
-  return shown;
-}
-
-std::string StopFilter::finish() { return stopped_ ? "" : std::exchange(held_, ""); }
-
 double Phase::joins_per_layer(int n_layers) const {
   if (batches == 0 || n_layers == 0) return 0;
   return double(total().joins) / double(batches) / n_layers;

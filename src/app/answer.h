@@ -8,25 +8,9 @@
 
 #include "app/runtime.h"
 #include "base/json.h"
+#include "serve/stop_filter.h"
 
 namespace sluice {
-
-/// Cuts a stream of text before the first of some stop texts. What may be the beginning of one is
-/// held back until it is decided.
-class StopFilter {
- public:
-  explicit StopFilter(std::vector<std::string> stops);
-  /// The text that may be shown; `stopped()` afterwards says whether a stop text was met.
-  std::string push(std::string_view text);
-  /// What was held back, at the end of the stream.
-  std::string finish();
-  bool stopped() const { return stopped_; }
-
- private:
-  std::vector<std::string> stops_;
-  std::string held_;
-  bool stopped_ = false;
-};
 
 /// What happened between two moments of an engine.
 struct Phase {

@@ -8,6 +8,7 @@ std::span<const Command> commands() {
   static constexpr Command kCommands[] = {
       {"run", "answer one prompt", run_command},
       {"chat", "talk with a model", chat_command},
+      {"serve", "answer OpenAI's API over HTTP", serve_command},
       {"bench", "measure speed: prefill, decode, users, depth", bench_command},
       {"inspect", "show what is in a model file", inspect_command},
       {"logits", "write the logits of every prompt position", logits_command},

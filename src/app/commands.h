@@ -5,6 +5,7 @@ namespace sluice {
 
 int run_command(int argc, char** argv);
 int chat_command(int argc, char** argv);
+int serve_command(int argc, char** argv);
 int bench_command(int argc, char** argv);
 int logits_command(int argc, char** argv);
 int perplexity_command(int argc, char** argv);

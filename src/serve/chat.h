@@ -1,0 +1,95 @@
+// One turn of a chat, whichever API asked for it: messages and tools go in, parts of an answer come
+// out. The endpoints translate their bodies into a ChatRequest and the deltas into their events.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "serve/generation.h"
+#include "serve/openai.h"
+
+namespace sluice {
+
+struct ChatTool {
+  std::string name;
+  std::string description;
+  OrderedJson parameters;  // JSON schema; null: any object
+  bool is_custom = false;  // takes free text instead of JSON arguments
+  std::string grammar;     // of a custom tool's text: a Lark grammar or a regex; empty: any text
+  bool grammar_is_regex = false;
+};
+
+enum class ToolChoice { kAuto, kNone, kRequired, kNamed };
+
+/// The form of an answer's text.
+struct AnswerFormat {
+  enum class Kind { kText, kJsonObject, kJsonSchema, kRegex, kLark } kind = Kind::kText;
+  OrderedJson schema;   // kJsonSchema
+  std::string grammar;  // kRegex, kLark
+  std::string param;    // the request's field, for errors
+};
+
+struct ChatRequest {
+  /// As the chat completions API has them, contents already plain texts (see read_messages()).
+  OrderedJson messages = OrderedJson::array();
+  std::vector<ChatTool> tools;
+  ToolChoice tool_choice = ToolChoice::kAuto;
+  std::string named_tool;  // kNamed
+  bool parallel_calls = true;
+  AnswerFormat format;
+  /// none, minimal, low, medium, high, xhigh or max; unset: the model's default.
+  std::optional<std::string> effort;
+  OrderedJson template_variables = OrderedJson::object();  // on top of the model's own
+  GenerationRequest generation;                            // all but the prompt and the limit
+  int64_t max_tokens = -1;                                 // -1: the model's default
+  std::string messages_param = "messages";                 // for errors: "messages", "input"
+};
+
+/// The next part of a choice's answer.
+struct ChatDelta {
+  enum class Kind {
+    kReasoning,  // `text`: more of the thinking before the answer
+    kText,       // `text`: more of the answer
+    kCallBegin,  // `name` and `id` of call number `call`
+    kArguments,  // `text`: more of that call's arguments (JSON) or a custom tool's input
+    kCallEnd,    // the call is whole
+  } kind = Kind::kText;
+  std::string text;
+  int call = 0;  // 0, 1, ... within the choice
+  std::string name, id;
+  bool is_custom = false;
+};
+
+enum class ChatFinish { kNone, kStop, kLength, kToolCalls };
+
+struct ChatPiece {
+  int choice = 0;
+  std::vector<ChatDelta> deltas;
+  std::vector<ScoredToken> scores;        // of the tokens behind the deltas, if asked for
+  ChatFinish finish = ChatFinish::kNone;  // with the choice's last piece
+};
+
+struct ChatUsage : Usage {
+  int64_t reasoning_tokens = 0;
+};
+
+struct ChatSinks {
+  std::function<void(ChatPiece)> piece;  // in order within a choice
+  /// After the last piece of the last choice; `error` is empty if all went well. Never called after
+  /// a cancel.
+  std::function<void(const std::string& error, const ChatUsage& usage)> done;
+};
+
+/// The tokens of the prompt that a request stands for. Throws ApiError.
+std::vector<Token> chat_prompt(const ChatRequest& request, const ServedModel& model);
+
+/// Starts the answer; everything wrong with the request is thrown as ApiError before. The sinks are
+/// called on the engine's thread. The caller cancels what start_chat() returns when its client
+/// goes.
+std::shared_ptr<Generation> start_chat(const ServedModel& model, ChatRequest request,
+                                       ChatSinks sinks);
+
+}  // namespace sluice

@@ -1,0 +1,89 @@
+// One API request on the engine: its choices as streams of text.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/request.h"
+#include "serve/engine_thread.h"
+#include "serve/metrics.h"
+#include "text/tokenizer.h"
+
+namespace sluice {
+
+/// A token of an answer and how likely it was.
+struct ScoredToken {
+  Token token = -1;
+  float logprob = 0;
+  std::vector<TokenScore> top;
+  size_t offset = 0;  // bytes of text before it in the answer
+};
+
+/// The next part of a choice.
+struct Piece {
+  int choice = 0;
+  std::string text;                 // whole code points, nothing that belongs to a stop text
+  std::vector<ScoredToken> scores;  // of the tokens of `text`, if asked for
+  FinishReason finish = FinishReason::kNone;
+  std::vector<float> prompt_logprobs;  // with the first piece, if asked for
+};
+
+struct Usage {
+  int64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+};
+
+struct GenerationRequest {
+  std::vector<std::vector<Token>> prompts;
+  int n = 1;  // choices per prompt; choice i of prompt p has the number p * n + i
+  /// Of every choice, but for prompt and sink; choice i of a prompt has the seed `sampling.seed` +
+  /// i.
+  Request request;
+  std::vector<std::string> stop;
+};
+
+class Generation : public std::enable_shared_from_this<Generation> {
+ public:
+  struct Sinks {
+    std::function<void(Piece)> piece;  // in order within a choice
+    /// After the last piece of the last choice; `error` is empty if all went well. Never called
+    /// after cancel().
+    std::function<void(const std::string& error, const Usage& usage)> done;
+  };
+
+  /// The sinks are called on the engine's thread. Everything given by reference lives on.
+  static std::shared_ptr<Generation> start(EngineThread& thread, const Tokenizer& tokenizer,
+                                           Metrics& metrics, GenerationRequest request,
+                                           Sinks sinks);
+  ~Generation();
+
+  /// Ends all choices within a step; from any thread.
+  void cancel();
+
+ private:
+  struct Choice;
+
+  Generation(EngineThread& thread, const Tokenizer& tokenizer, Metrics& metrics,
+             GenerationRequest request, Sinks sinks);
+  void submit(Engine& engine, int choice);
+  bool take(Engine& engine, Choice& choice, const TokenEvent& event);
+  void add_token(Choice& choice, const TokenEvent& event, Piece& piece);
+  void measure(Choice& choice);
+  void end(Choice& choice, const TokenEvent& event, Piece& piece);
+
+  EngineThread& thread_;
+  const Tokenizer& tokenizer_;
+  Metrics& metrics_;
+  GenerationRequest request_;
+  Sinks sinks_;
+  std::vector<std::unique_ptr<Choice>> choices_;
+  Usage usage_;
+  int n_open_ = 0;
+  double start_us_;
+  std::string error_;
+  std::atomic<bool> cancelled_ = false;
+};
+
+}  // namespace sluice

@@ -1,0 +1,429 @@
+// One coroutine per connection. While an answer is made, the connection is also
+// read, so that a client that goes is noticed; what a client sends meanwhile
+// (pipelining) stays in the buffer.
+#include "serve/http.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <cctype>
+#include <chrono>
+#include <csignal>
+#include <random>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "serve/http_outbox.h"
+
+namespace sluice {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using Clock = std::chrono::steady_clock;
+using Parser = http::request_parser<http::string_body>;
+
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+constexpr size_t kReadBytes = 4096;
+constexpr size_t kBodyBuffer = 64 << 10;
+/// Bodies up to this size are not counted against kMaxBodies.
+constexpr size_t kSmallBody = 1 << 20;
+/// What all larger bodies under way may take together.
+constexpr size_t kMaxBodies = 256 << 20;
+constexpr size_t kMaxRequestId = 128;
+/// How much is read and dropped, and for how long, so that a client that still
+/// sends sees a refusal before the connection closes.
+constexpr size_t kLingerBytes = 1 << 20;
+constexpr double kLingerSeconds = 2;
+
+Clock::time_point in_seconds(double seconds) {
+  return Clock::now() + std::chrono::milliseconds(int64_t(seconds * 1e3));
+}
+
+std::string make_request_id(std::string_view given) {
+  const bool usable = !given.empty() && given.size() <= kMaxRequestId &&
+                      std::all_of(given.begin(), given.end(), [](unsigned char c) {
+                        return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == ':';
+                      });
+  if (usable) return std::string(given);
+  static std::mt19937_64 random(std::random_device{}());  // only the server's thread comes here
+  return fmt::format("req_{:016x}{:016x}", random(), random());
+}
+
+/// Each connection costs a descriptor: as many as the system lets us have.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// What a head says, without the body.
+HttpRequest read_head(const http::request<http::string_body> &head) {
+  HttpRequest request;
+  request.method = head.method_string();
+  request.path = head.target();
+  request.authorization = head[http::field::authorization];
+  request.content_type = head[http::field::content_type];
+  request.request_id = make_request_id(head["x-request-id"]);
+  if (const size_t mark = request.path.find('?'); mark != std::string::npos) {
+    request.query = request.path.substr(mark + 1);
+    request.path.resize(mark);
+  }
+  return request;
+}
+
+/// The answer to what breaks the protocol or a limit; none if the connection
+/// itself has failed.
+std::optional<HttpResponse> refusal_of(const beast::error_code &error, size_t max_body_bytes) {
+  if (error == http::error::body_limit) {
+    return http_error(413, fmt::format("The body is larger than {} bytes.", max_body_bytes),
+                      "invalid_request_error", "", "request_too_large");
+  }
+  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+    return http_error(431, "The head of the request is too large.", "invalid_request_error");
+  }
+  const bool is_protocol =
+      error.category() == http::make_error_code(http::error::end_of_stream).category();
+  if (!is_protocol || error == http::error::end_of_stream ||
+      error == http::error::partial_message) {
+    return std::nullopt;
+  }
+  return http_error(400, "Not valid HTTP: " + error.message() + ".", "invalid_request_error");
+}
+
+HttpResponse overloaded(const std::string &message) {
+  HttpResponse response = http_error(503, message, "server_error", "", "overloaded");
+  response.headers = {{"Retry-After", "1"}};
+  return response;
+}
+
+}  // namespace
+
+class HttpServer::Impl {
+ public:
+  explicit Impl(HttpOptions options);
+
+  uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  void run();
+  void stop() {
+    asio::post(io_, [this] { drain(); });
+  }
+
+ private:
+  struct Connection {
+    explicit Connection(tcp::socket s) : socket(std::move(s)) {}
+    tcp::socket socket;
+    beast::flat_buffer buffer;
+    Clock::time_point deadline = Clock::time_point::max();
+    std::shared_ptr<Outbox> outbox;  // of the request being answered
+    // The client has stopped sending. Asio reports that once: the next read
+    // would wait forever.
+    bool at_end = false;
+  };
+  using ConnectionPtr = std::shared_ptr<Connection>;
+
+  asio::awaitable<void> accept();
+  asio::awaitable<void> serve(ConnectionPtr connection);
+  asio::awaitable<bool> serve_one(Connection &c);
+  asio::awaitable<bool> read_body(Connection &c, Parser &parser, HttpRequest &request);
+  asio::awaitable<bool> answer(Connection &c, const std::shared_ptr<Outbox> &outbox);
+  asio::awaitable<void> write(Connection &c, const std::shared_ptr<Outbox> &outbox);
+  asio::awaitable<void> watch(Connection &c, const std::shared_ptr<Outbox> &outbox);
+  asio::awaitable<bool> refuse(Connection &c, HttpResponse response, const HttpRequest &request);
+  asio::awaitable<void> linger(Connection &c);
+  asio::awaitable<void> tick();
+  asio::awaitable<void> wait_for_signals();
+  void drain();
+  void end_if_drained();
+
+  HttpOptions options_;
+  asio::io_context io_{1};
+  tcp::acceptor acceptor_{io_};
+  asio::signal_set signals_{io_};
+  std::unordered_set<ConnectionPtr> connections_;
+  size_t n_answers_ = 0, body_bytes_ = 0;
+  bool draining_ = false;
+  Clock::time_point drained_by_ = Clock::time_point::max();
+};
+
+HttpServer::Impl::Impl(HttpOptions options) : options_(std::move(options)) {
+  try {
+    const auto address = asio::ip::make_address(options_.host);
+    const tcp::endpoint endpoint(address, options_.port);
+    acceptor_.open(endpoint.protocol());
+    acceptor_.set_option(tcp::acceptor::reuse_address(true));
+    acceptor_.bind(endpoint);
+    acceptor_.listen(1024);
+  } catch (const boost::system::system_error &error) {
+    throw Error(ErrorCode::kIo, "{}:{}: cannot listen: {}", options_.host, options_.port,
+                error.code().message());
+  }
+  raise_descriptor_limit();
+  std::signal(SIGPIPE, SIG_IGN);
+  signals_.add(SIGTERM);
+  signals_.add(SIGINT);
+}
+
+void HttpServer::Impl::run() {
+  asio::co_spawn(io_, accept(), asio::detached);
+  asio::co_spawn(io_, tick(), asio::detached);
+  asio::co_spawn(io_, wait_for_signals(), asio::detached);
+  io_.run();
+}
+
+asio::awaitable<void> HttpServer::Impl::accept() {
+  for (;;) {
+    auto [error, socket] = co_await acceptor_.async_accept(kAwait);
+    if (error) {
+      // Out of descriptors, most likely: some will be free soon.
+      asio::steady_timer pause(io_, std::chrono::milliseconds(50));
+      co_await pause.async_wait(kAwait);
+      continue;
+    }
+    beast::error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    const bool full = connections_.size() >= options_.max_connections;
+    const auto connection = std::make_shared<Connection>(std::move(socket));
+    connections_.insert(connection);
+    if (full) {
+      asio::co_spawn(
+          io_,
+          [this, connection]() -> asio::awaitable<void> {
+            co_await refuse(*connection, overloaded("Too many connections."), {});
+            connections_.erase(connection);
+          },
+          asio::detached);
+    } else {
+      asio::co_spawn(io_, serve(connection), asio::detached);
+    }
+  }
+}
+
+asio::awaitable<void> HttpServer::Impl::serve(ConnectionPtr connection) {
+  try {
+    while (co_await serve_one(*connection)) {
+      if (connection->buffer.size() == 0) connection->buffer.shrink_to_fit();
+    }
+  } catch (const std::exception &) {
+    // Out of memory, most likely: this connection is given up, the others go
+    // on.
+    if (connection->outbox) connection->outbox->disconnect();
+  }
+  beast::error_code ignored;
+  connection->socket.shutdown(tcp::socket::shutdown_both, ignored);
+  connection->socket.close(ignored);
+  connections_.erase(connection);
+}
+
+/// One request and its answer; false if the connection is over.
+asio::awaitable<bool> HttpServer::Impl::serve_one(Connection &c) {
+  if (c.buffer.size() == 0) {
+    c.deadline = in_seconds(options_.idle_s);
+    const auto [error, n] = co_await c.socket.async_read_some(c.buffer.prepare(kReadBytes), kAwait);
+    if (error) co_return false;
+    c.buffer.commit(n);
+  }
+  c.deadline = in_seconds(options_.header_s);
+  Parser parser;
+  parser.header_limit(uint32_t(options_.max_header_bytes));
+  parser.body_limit(options_.max_body_bytes);
+  const auto [error, n] = co_await http::async_read_header(c.socket, c.buffer, parser, kAwait);
+
+  HttpRequest request = read_head(parser.get());
+  if (auto refusal = refusal_of(error, options_.max_body_bytes)) {
+    co_return co_await refuse(c, std::move(*refusal), request);
+  }
+  if (error) co_return false;
+  request.has_body = !parser.is_done();
+  if (auto refusal = options_.admit ? options_.admit(request) : std::nullopt) {
+    if (request.has_body) co_return co_await refuse(c, std::move(*refusal), request);
+    const auto outbox =
+        std::make_shared<Outbox>(io_, Outbox::Frame{parser.keep_alive() && !draining_, true,
+                                                    request.method == "HEAD", request.request_id});
+    outbox->respond(std::move(*refusal));
+    co_return co_await answer(c, outbox);
+  }
+  if (!co_await read_body(c, parser, request)) co_return false;
+  const auto outbox = std::make_shared<Outbox>(
+      io_, Outbox::Frame{parser.keep_alive() && !draining_, parser.get().version() >= 11,
+                         request.method == "HEAD", request.request_id});
+  request.body = std::move(parser.get().body());
+  try {
+    options_.handle(std::move(request), outbox->handle());
+  } catch (const std::exception &) {
+    // The handle that was let go has answered with a 500.
+  }
+  co_return co_await answer(c, outbox);
+}
+
+/// False if the body did not come or was refused.
+asio::awaitable<bool> HttpServer::Impl::read_body(Connection &c, Parser &parser,
+                                                  HttpRequest &request) {
+  if (parser.is_done()) co_return true;
+  const size_t length = size_t(parser.content_length().value_or(uint64_t(options_.max_body_bytes)));
+  const size_t counted = length > kSmallBody ? length : 0;
+  if (body_bytes_ + counted > kMaxBodies) {
+    co_return co_await refuse(c, overloaded("Too many large requests at once."), request);
+  }
+  if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+    const std::string_view go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+    co_await asio::async_write(c.socket, asio::buffer(go_on), kAwait);
+  }
+  c.deadline = in_seconds(options_.body_s);
+  body_bytes_ += counted;
+  if (length > kBodyBuffer) c.buffer.reserve(kBodyBuffer);
+  const auto [error, n] = co_await http::async_read(c.socket, c.buffer, parser, kAwait);
+  body_bytes_ -= counted;
+  if (!error) co_return true;
+  if (auto refusal = refusal_of(error, options_.max_body_bytes)) {
+    co_await refuse(c, std::move(*refusal), request);
+  }
+  co_return false;
+}
+
+/// Writes the answer as it comes; true if the connection can be used again.
+asio::awaitable<bool> HttpServer::Impl::answer(Connection &c,
+                                               const std::shared_ptr<Outbox> &outbox) {
+  using namespace asio::experimental::awaitable_operators;
+  c.outbox = outbox;
+  ++n_answers_;
+  c.deadline = Clock::time_point::max();
+  co_await (write(c, outbox) || watch(c, outbox));
+  outbox->disconnect();  // nothing to tell if the answer is complete
+  c.outbox = nullptr;
+  --n_answers_;
+  end_if_drained();
+  co_return outbox->keep_alive() && c.socket.is_open() && !c.at_end && !draining_;
+}
+
+asio::awaitable<void> HttpServer::Impl::write(Connection &c,
+                                              const std::shared_ptr<Outbox> &outbox) {
+  const auto silence = std::chrono::milliseconds(int64_t(options_.silence_s * 1e3));
+  while (!outbox->done()) {
+    const std::string bytes = outbox->take();
+    if (bytes.empty()) {
+      outbox->wake().expires_after(silence);
+      const auto [error] = co_await outbox->wake().async_wait(kAwait);
+      if (!error) outbox->tell_silence();
+      continue;
+    }
+    c.deadline = in_seconds(options_.write_s);
+    const auto [error, n] = co_await asio::async_write(c.socket, asio::buffer(bytes), kAwait);
+    c.deadline = Clock::time_point::max();
+    if (error) {
+      beast::error_code ignored;
+      c.socket.close(ignored);
+      break;
+    }
+  }
+}
+
+/// Reads until the client goes; ends only by being cancelled.
+asio::awaitable<void> HttpServer::Impl::watch(Connection &c,
+                                              const std::shared_ptr<Outbox> &outbox) {
+  while (c.buffer.size() < options_.max_header_bytes) {
+    const auto [error, n] = co_await c.socket.async_read_some(c.buffer.prepare(kReadBytes), kAwait);
+    if (error == asio::error::operation_aborted) co_return;
+    if (error) {
+      // A client that only stopped sending still gets what is ready, but
+      // nothing is made for it.
+      c.at_end = true;
+      outbox->disconnect();
+      break;
+    }
+    c.buffer.commit(n);
+  }
+  asio::steady_timer forever(io_, Clock::time_point::max());
+  co_await forever.async_wait(kAwait);
+}
+
+/// Answers a request that will not be read to its end, and closes. Always
+/// false.
+asio::awaitable<bool> HttpServer::Impl::refuse(Connection &c, HttpResponse response,
+                                               const HttpRequest &request) {
+  const std::string id = request.request_id.empty() ? make_request_id("") : request.request_id;
+  const auto outbox =
+      std::make_shared<Outbox>(io_, Outbox::Frame{false, true, request.method == "HEAD", id});
+  outbox->respond(std::move(response));
+  co_await write(c, outbox);
+  co_await linger(c);
+  co_return false;
+}
+
+asio::awaitable<void> HttpServer::Impl::linger(Connection &c) {
+  beast::error_code ignored;
+  c.socket.shutdown(tcp::socket::shutdown_send, ignored);
+  c.deadline = in_seconds(kLingerSeconds);
+  c.buffer.clear();
+  for (size_t n_read = 0; n_read < kLingerBytes;) {
+    const auto [error, n] = co_await c.socket.async_read_some(c.buffer.prepare(kReadBytes), kAwait);
+    if (error) co_return;
+    n_read += n;
+  }
+}
+
+/// Closes what has taken too long.
+asio::awaitable<void> HttpServer::Impl::tick() {
+  asio::steady_timer timer(io_);
+  for (;;) {
+    timer.expires_after(std::chrono::milliseconds(200));
+    co_await timer.async_wait(kAwait);
+    const auto now = Clock::now();
+    beast::error_code ignored;
+    for (const ConnectionPtr &connection : connections_) {
+      if (connection->deadline > now) continue;
+      connection->deadline = Clock::time_point::max();
+      connection->socket.close(ignored);
+    }
+    if (now < drained_by_) continue;
+    drained_by_ = Clock::time_point::max();
+    for (const ConnectionPtr &connection : connections_) {
+      if (connection->outbox) connection->outbox->disconnect();
+    }
+  }
+}
+
+asio::awaitable<void> HttpServer::Impl::wait_for_signals() {
+  co_await signals_.async_wait(kAwait);
+  drain();
+  co_await signals_.async_wait(kAwait);
+  io_.stop();
+}
+
+void HttpServer::Impl::drain() {
+  if (std::exchange(draining_, true)) return;
+  if (options_.on_drain) options_.on_drain();
+  drained_by_ = in_seconds(options_.drain_s);
+  end_if_drained();
+}
+
+void HttpServer::Impl::end_if_drained() {
+  if (draining_ && n_answers_ == 0) io_.stop();
+}
+
+HttpServer::HttpServer(HttpOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+HttpServer::~HttpServer() = default;
+uint16_t HttpServer::port() const { return impl_->port(); }
+void HttpServer::run() { impl_->run(); }
+void HttpServer::stop() { impl_->stop(); }
+
+}  // namespace sluice

@@ -1,0 +1,99 @@
+// An HTTP/1.1 server on one thread: bounded, with streams of events and notice of disconnects.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sluice {
+
+struct HttpRequest {
+  std::string method, path, query;  // path without the query, as sent
+  std::string authorization, content_type;
+  std::string request_id;  // the client's x-request-id, or a new one
+  bool has_body = false;
+  std::string body;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string body;
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+/// Where the answer to one request goes. Every method may be called from any thread; what comes
+/// after the end of the answer, or after the client has gone, is dropped. An exchange that is let
+/// go without an answer becomes a 500.
+class HttpExchange {
+ public:
+  virtual ~HttpExchange() = default;
+
+  /// The whole answer.
+  virtual void respond(HttpResponse response) = 0;
+  /// Starts a stream of server-sent events; the head is on its way at once.
+  virtual void start_stream() = 0;
+  /// One event, e.g. "data: {}\n\n", in one write.
+  virtual void send(std::string event) = 0;
+  /// Ends the stream.
+  virtual void finish() = 0;
+
+  /// `gone` is called once, on the server's thread, if the client goes before the end of the
+  /// answer; at once if it has gone already.
+  virtual void on_disconnect(std::function<void()> gone) = 0;
+  /// `silent` is called on the server's thread whenever a stream was silent for the silence time.
+  virtual void on_silence(std::function<void()> silent) = 0;
+};
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";
+  uint16_t port = 8080;  // 0: a free one
+  size_t max_header_bytes = 64 << 10;
+  size_t max_body_bytes = 16 << 20;
+  size_t max_connections = 4096;
+  // Seconds:
+  double idle_s = 600;    // between two requests
+  double header_s = 30;   // for a whole head
+  double body_s = 120;    // for a whole body
+  double write_s = 60;    // without a byte taken by the client
+  double silence_s = 15;  // see on_silence()
+  double drain_s = 30;    // for the answers under way when the server stops
+
+  /// Sees the head of a request before its body is read; an answer here refuses it.
+  std::function<std::optional<HttpResponse>(const HttpRequest&)> admit;
+  /// Answers a request, now or later; called on the server's thread, which it must not hold up.
+  std::function<void(HttpRequest, std::shared_ptr<HttpExchange>)> handle;
+  /// SIGTERM or SIGINT has come: answers under way may finish.
+  std::function<void()> on_drain;
+};
+
+/// {"error": {message, type, param, code}}; `param` and `code` empty: null.
+HttpResponse http_error(int status, const std::string& message, const std::string& type,
+                        const std::string& param = "", const std::string& code = "");
+
+class HttpServer {
+ public:
+  /// Listens. Throws kIo, e.g. if the port is taken.
+  explicit HttpServer(HttpOptions options);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  uint16_t port() const;
+  /// Serves until SIGTERM, SIGINT or stop(), and then until the answers under way are given. The
+  /// second signal ends it at once.
+  void run();
+  /// As SIGTERM; from any thread.
+  void stop();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice

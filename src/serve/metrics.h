@@ -1,0 +1,34 @@
+// What the server counts, in the text format of Prometheus.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "engine/stats.h"
+
+namespace sluice {
+
+/// Counts seconds in buckets that grow by about 2.5.
+class Histogram {
+ public:
+  static constexpr std::array<double, 13> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                     0.25,  0.5,    1,     2.5,  10,    60};
+  void add(double seconds);
+  void write(std::string& out, const std::string& name, const std::string& help) const;
+
+ private:
+  std::array<uint64_t, kBounds.size() + 1> counts_{};  // the last: above all bounds
+  double sum_ = 0;
+};
+
+/// Only touched on the engine's thread.
+struct Metrics {
+  Histogram first_token_s;  // from the start of a request to each choice's first token
+  Histogram inter_token_s;  // between two tokens of a choice
+};
+
+/// `n_open`: requests admitted and not yet answered.
+std::string metrics_text(const Metrics& metrics, const EngineStats& stats, int n_open);
+
+}  // namespace sluice

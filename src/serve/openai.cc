@@ -1,0 +1,181 @@
+#include "serve/openai.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <limits>
+#include <mutex>
+#include <random>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
+constexpr int kMaxChoices = 128;
+constexpr size_t kMaxStops = 16;
+constexpr size_t kMaxStopBytes = 1024;
+constexpr size_t kMaxBiases = 1024;
+
+uint64_t random_bits() {
+  static std::mutex mutex;
+  static std::mt19937_64 random(std::random_device{}());
+  const std::lock_guard lock(mutex);
+  return random();
+}
+
+std::vector<std::string> read_stops(const Fields& body) {
+  const OrderedJson* value = body.find("stop");
+  if (value == nullptr) return {};
+  const std::string expected = fmt::format(
+      "a string or an array of at most {} strings of 1 to {} bytes", kMaxStops, kMaxStopBytes);
+  std::vector<std::string> stops;
+  const auto add = [&](const OrderedJson& stop) {
+    if (!stop.is_string() || stop.get<std::string>().size() > kMaxStopBytes) {
+      body.fail("stop", expected);
+    }
+    stops.push_back(stop.get<std::string>());
+  };
+  if (value->is_array()) {
+    if (value->size() > kMaxStops) body.fail("stop", expected);
+    for (const OrderedJson& stop : *value) add(stop);
+  } else {
+    add(*value);
+  }
+  return stops;
+}
+
+std::vector<std::pair<Token, float>> read_biases(const Fields& body, int64_t vocab) {
+  std::vector<std::pair<Token, float>> biases;
+  const OrderedJson* object = body.object("logit_bias");
+  if (object == nullptr) return biases;
+  if (object->size() > kMaxBiases) {
+    body.fail("logit_bias", fmt::format("at most {} entries", kMaxBiases));
+  }
+  const Fields fields(*object, body.path("logit_bias"));
+  for (const auto& [key, value] : object->items()) {
+    int64_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= vocab) {
+      body.fail("logit_bias", fmt::format("token ids below {} as keys", vocab));
+    }
+    if (const auto bias = fields.number(key, -100, 100)) {
+      biases.emplace_back(Token(id), float(*bias));
+    }
+  }
+  return biases;
+}
+
+}  // namespace
+
+std::string make_id(const std::string& prefix) {
+  return prefix + fmt::format("{:016x}{:08x}", random_bits(), uint32_t(random_bits()));
+}
+
+int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string dump(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+std::string event_of(const OrderedJson& json) { return "data: " + dump(json) + "\n\n"; }
+
+std::string token_text(const Tokenizer& tokenizer, Token token) {
+  const std::string bytes(tokenizer.token_bytes(token));
+  const OrderedJson text = bytes;
+  return OrderedJson::parse(dump(text)).get<std::string>();
+}
+
+void check_model(const Fields& body, const ServedModel& model) {
+  const auto name = body.text("model");
+  if (name && !name->empty() && *name != model.name) {
+    throw ApiError(
+        404, fmt::format("The model `{}` does not exist; this server has `{}`.", *name, model.name),
+        "model", "model_not_found");
+  }
+}
+
+GenerationRequest read_generation(const Fields& body, const ServedModel& model) {
+  GenerationRequest generation;
+  Request& request = generation.request;
+  SamplingParams& s = request.sampling;
+  s.temperature = float(body.number("temperature", 0, 2).value_or(1));
+  s.top_p = float(body.number("top_p", 0, 1).value_or(1));
+  s.top_k = int(body.integer("top_k", 0, kMaxInt).value_or(0));
+  s.min_p = float(body.number("min_p", 0, 1).value_or(0));
+  s.typical_p = float(body.number("typical_p", 0, 1).value_or(1));
+  s.repetition_penalty = float(body.number("repetition_penalty", 0.01, 100).value_or(1));
+  s.presence_penalty = float(body.number("presence_penalty", -2, 2).value_or(0));
+  s.frequency_penalty = float(body.number("frequency_penalty", -2, 2).value_or(0));
+  s.logit_bias = read_biases(body, model.vocab);
+  const auto seed = body.integer("seed", INT64_MIN, INT64_MAX);
+  s.seed = seed ? uint64_t(*seed) : random_bits();
+  generation.n = int(body.integer("n", 1, kMaxChoices).value_or(1));
+  generation.stop = read_stops(body);
+  request.ignore_end = body.boolean("ignore_eos", false);
+  request.min_tokens = int(body.integer("min_tokens", 0, kMaxInt).value_or(0));
+  request.end_tokens = model.end_tokens;
+  return generation;
+}
+
+std::string read_service_tier(const Fields& body, Request& request) {
+  const std::string tier = body.choice("service_tier", {"auto", "default", "flex", "scale",
+                                                        "priority", "fast", "ultrafast"})
+                               .value_or("auto");
+  if (tier == "flex") {
+    request.priority = -1;
+    return "flex";
+  }
+  if (tier == "priority" || tier == "fast" || tier == "ultrafast") {
+    request.priority = 1;
+    return "priority";
+  }
+  return "default";
+}
+
+int answer_limit(const ServedModel& model, size_t n_prompt, int64_t wanted,
+                 const std::string& param) {
+  const int64_t left = model.context - int64_t(n_prompt);
+  if (left <= 0) {
+    throw ApiError(400,
+                   fmt::format("This model's maximum context length is {} tokens. However, your "
+                               "request has {} tokens. Please shorten it.",
+                               model.context, n_prompt),
+                   param, "context_length_exceeded");
+  }
+  if (wanted < 0) wanted = model.max_tokens > 0 ? model.max_tokens : left;
+  return int(std::min({wanted, left, kMaxInt}));
+}
+
+OrderedJson usage_json(const Usage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"completion_tokens_details",
+           {{"reasoning_tokens", 0},
+            {"accepted_prediction_tokens", 0},
+            {"rejected_prediction_tokens", 0}}}};
+}
+
+const char* finish_reason_name(FinishReason reason) {
+  return reason == FinishReason::kLength ? "length" : "stop";
+}
+
+void start_generation(const Call& call, GenerationRequest request, Generation::Sinks sinks) {
+  const ServedModel& model = *call.model;
+  const auto generation = Generation::start(*model.engine, *model.tokenizer, *model.metrics,
+                                            std::move(request), std::move(sinks));
+  // Weak: what the generation holds leads to the exchange.
+  call.exchange->on_disconnect([weak = std::weak_ptr(generation)] {
+    if (const auto open = weak.lock()) open->cancel();
+  });
+}
+
+}  // namespace sluice

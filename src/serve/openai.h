@@ -1,0 +1,77 @@
+// What the OpenAI endpoints share: the model, sampling parameters, usage, ids.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "engine/request.h"
+#include "serve/engine_thread.h"
+#include "serve/fields.h"
+#include "serve/generation.h"
+#include "serve/http.h"
+#include "serve/metrics.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace sluice {
+
+/// A model that is ready. Everything it points to lives as long as the server.
+struct ServedModel {
+  std::string name;
+  int64_t created = 0;     // seconds since 1970
+  int64_t context = 0;     // most tokens of prompt and answer together
+  int64_t max_tokens = 0;  // of an answer whose request names no limit; 0: up to the context
+  const Tokenizer* tokenizer = nullptr;
+  const ChatTemplate* chat = nullptr;
+  OrderedJson template_variables = OrderedJson::object();
+  std::vector<Token> end_tokens;
+  int64_t vocab = 0;
+  EngineThread* engine = nullptr;
+  Metrics* metrics = nullptr;
+  Json plan;
+};
+
+/// One call: where its answer goes, and what it holds while it is open.
+struct Call {
+  const ServedModel* model = nullptr;
+  std::shared_ptr<HttpExchange> exchange;
+  std::shared_ptr<void> seat;
+};
+
+/// "chatcmpl-" and so on, with 24 random characters.
+std::string make_id(const std::string& prefix);
+int64_t unix_seconds();
+std::string event_of(const OrderedJson& json);
+std::string dump(const OrderedJson& json);
+/// A token as text; bytes that are no UTF-8 become U+FFFD.
+std::string token_text(const Tokenizer& tokenizer, Token token);
+
+/// Throws ApiError (404) unless the body names this model or none.
+void check_model(const Fields& body, const ServedModel& model);
+
+/// What sampling and limits a body asks for: everything of a GenerationRequest but the prompts and
+/// max_tokens.
+GenerationRequest read_generation(const Fields& body, const ServedModel& model);
+/// "default", "flex" or "priority"; sets the request's priority.
+std::string read_service_tier(const Fields& body, Request& request);
+/// `wanted` tokens (-1: the model's default) cut to what the context leaves; throws ApiError
+/// (context_length_exceeded) if nothing is left.
+int answer_limit(const ServedModel& model, size_t n_prompt, int64_t wanted,
+                 const std::string& param);
+
+OrderedJson usage_json(const Usage& usage);
+/// "stop" or "length".
+const char* finish_reason_name(FinishReason reason);
+
+/// Starts the generation and ends it when the client goes.
+void start_generation(const Call& call, GenerationRequest request, Generation::Sinks sinks);
+
+/// POST /v1/chat/completions; throws ApiError before anything is sent.
+void chat_completion(const OrderedJson& body, const Call& call);
+/// POST /v1/completions; throws ApiError before anything is sent.
+void text_completion(const OrderedJson& body, const Call& call);
+
+}  // namespace sluice

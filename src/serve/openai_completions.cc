@@ -1,0 +1,280 @@
+// POST /v1/completions: continues plain text.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "serve/openai.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxPrompts = 128;
+constexpr int kMaxChoices = 128;
+constexpr int kMaxTopLogprobs = 20;
+constexpr int kUsualTokens = 16;  // what OpenAI's API generates by default
+
+struct CompletionOptions {
+  std::string id = make_id("cmpl-");
+  int64_t created = unix_seconds();
+  bool stream = false, include_usage = false, echo = false, scored = false;
+  int n = 1, best_of = 1;
+  std::vector<std::vector<Token>> prompts;
+  std::vector<std::string> texts;  // of the prompts, for echo
+};
+
+size_t count_characters(std::string_view text) {
+  return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+/// The arrays that this endpoint has for log-probabilities.
+class LegacyLogprobs {
+ public:
+  explicit LegacyLogprobs(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  void add(Token token, const OrderedJson& logprob, const std::vector<TokenScore>& top) {
+    const std::string text = token_text(tokenizer_, token);
+    tokens_.push_back(text);
+    logprobs_.push_back(logprob);
+    OrderedJson best = OrderedJson::object();
+    for (const TokenScore& other : top) best[token_text(tokenizer_, other.token)] = other.logprob;
+    top_.push_back(logprob.is_null() ? OrderedJson() : std::move(best));
+    offsets_.push_back(offset_);
+    offset_ += count_characters(text);
+  }
+  /// What was added since the last call.
+  OrderedJson take() {
+    OrderedJson json = {{"tokens", std::exchange(tokens_, OrderedJson::array())},
+                        {"token_logprobs", std::exchange(logprobs_, OrderedJson::array())},
+                        {"top_logprobs", std::exchange(top_, OrderedJson::array())},
+                        {"text_offset", std::exchange(offsets_, OrderedJson::array())}};
+    return json;
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  OrderedJson tokens_ = OrderedJson::array(), logprobs_ = OrderedJson::array();
+  OrderedJson top_ = OrderedJson::array(), offsets_ = OrderedJson::array();
+  size_t offset_ = 0;
+};
+
+/// Collects the choices, or sends them as they come.
+class Completion {
+ public:
+  Completion(Call call, CompletionOptions options)
+      : call_(std::move(call)),
+        options_(std::move(options)),
+        choices_(options_.prompts.size() * size_t(options_.best_of),
+                 Choice{LegacyLogprobs(*call_.model->tokenizer)}) {}
+
+  void piece(Piece piece) {
+    Choice& choice = choices_[size_t(piece.choice)];
+    std::string text;
+    if (!std::exchange(choice.begun, true) && options_.echo) {
+      const size_t prompt = size_t(piece.choice / options_.best_of);
+      text = options_.texts[prompt];
+      if (options_.scored) add_prompt(choice, prompt, piece.prompt_logprobs);
+    }
+    text += piece.text;
+    for (const ScoredToken& score : piece.scores) {
+      choice.logprobs.add(score.token, score.logprob, score.top);
+      choice.sum += score.logprob;
+      ++choice.n_tokens;
+    }
+    choice.text += text;
+    choice.finish = piece.finish;
+    if (options_.stream) send(piece.choice, text, piece.finish);
+  }
+
+  void done(const std::string& error, const Usage& usage) {
+    HttpExchange& exchange = *call_.exchange;
+    if (!error.empty()) {
+      HttpResponse response = http_error(500, error, "server_error");
+      if (!options_.stream) return exchange.respond(std::move(response));
+      exchange.send("data: " + response.body + "\n\n");
+      return exchange.finish();
+    }
+    OrderedJson answer = base();
+    answer["choices"] = OrderedJson::array();
+    if (options_.stream) {
+      if (options_.include_usage) {
+        answer["usage"] = usage_json(usage);
+        exchange.send(event_of(answer));
+      }
+      exchange.send("data: [DONE]\n\n");
+      return exchange.finish();
+    }
+    for (const int i : best_choices()) {
+      Choice& choice = choices_[size_t(i)];
+      answer["choices"].push_back(
+          choice_json(int(answer["choices"].size()), choice, choice.text, choice.finish));
+    }
+    answer["usage"] = usage_json(usage);
+    exchange.respond({200, dump(answer)});
+  }
+
+ private:
+  struct Choice {
+    LegacyLogprobs logprobs;
+    std::string text = {};
+    bool begun = false;
+    double sum = 0;
+    int n_tokens = 0;
+    FinishReason finish = FinishReason::kNone;
+  };
+
+  OrderedJson base() const {
+    return {{"id", options_.id},
+            {"object", "text_completion"},
+            {"created", options_.created},
+            {"model", call_.model->name}};
+  }
+
+  OrderedJson choice_json(int index, Choice& choice, const std::string& text, FinishReason finish) {
+    OrderedJson json = {{"index", index}, {"text", text}, {"logprobs", nullptr}};
+    if (options_.scored) json["logprobs"] = choice.logprobs.take();
+    const bool ended = finish != FinishReason::kNone;
+    json["finish_reason"] = ended ? OrderedJson(finish_reason_name(finish)) : OrderedJson();
+    return json;
+  }
+
+  void send(int index, const std::string& text, FinishReason finish) {
+    OrderedJson chunk = base();
+    chunk["choices"] =
+        OrderedJson::array({choice_json(index, choices_[size_t(index)], text, finish)});
+    if (options_.include_usage) chunk["usage"] = nullptr;
+    call_.exchange->send(event_of(chunk));
+  }
+
+  void add_prompt(Choice& choice, size_t prompt, const std::vector<float>& scores) {
+    const std::vector<Token>& tokens = options_.prompts[prompt];
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const bool known = i > 0 && i - 1 < scores.size();  // nothing stands before the first token
+      choice.logprobs.add(tokens[i], known ? OrderedJson(scores[i - 1]) : OrderedJson(), {});
+    }
+  }
+
+  /// Of each prompt the n choices with the best mean log-probability, in order.
+  std::vector<int> best_choices() const {
+    std::vector<int> result;
+    for (size_t p = 0; p < options_.prompts.size(); ++p) {
+      std::vector<int> order(size_t(options_.best_of));
+      std::iota(order.begin(), order.end(), int(p) * options_.best_of);
+      const auto mean = [this](int i) {
+        const Choice& choice = choices_[size_t(i)];
+        return choice.n_tokens > 0 ? choice.sum / choice.n_tokens : 0.0;
+      };
+      if (options_.best_of > options_.n) {
+        std::stable_sort(order.begin(), order.end(),
+                         [&](int a, int b) { return mean(a) > mean(b); });
+      }
+      result.insert(result.end(), order.begin(), order.begin() + options_.n);
+    }
+    return result;
+  }
+
+  Call call_;
+  CompletionOptions options_;
+  std::vector<Choice> choices_;
+};
+
+[[noreturn]] void fail_prompt(const Fields& body) {
+  body.fail("prompt", fmt::format("a string, an array of tokens, or an array of 1 to {} of these",
+                                  kMaxPrompts));
+}
+
+std::vector<Token> read_prompt(const Fields& body, const OrderedJson& value,
+                               const ServedModel& model) {
+  std::vector<Token> tokens;
+  if (value.is_string()) {
+    try {
+      tokens = model.tokenizer->encode(value.get<std::string>());
+    } catch (const Error& error) {
+      throw ApiError(400, fmt::format("prompt: {}", error.what()), "prompt");
+    }
+    // A model without a beginning-of-text token still needs something to start from.
+    if (tokens.empty()) body.fail("prompt", "at least one token");
+    return tokens;
+  }
+  if (!value.is_array() || value.empty()) fail_prompt(body);
+  for (const OrderedJson& token : value) {
+    if (!token.is_number_unsigned() || token.get<uint64_t>() >= uint64_t(model.vocab)) {
+      body.fail("prompt", fmt::format("token ids below {}", model.vocab));
+    }
+    tokens.push_back(token.get<Token>());
+  }
+  return tokens;
+}
+
+std::vector<std::vector<Token>> read_prompts(const Fields& body, const ServedModel& model) {
+  const OrderedJson* value = body.find("prompt");
+  if (value == nullptr) fail_prompt(body);
+  const bool is_list = value->is_array() && !value->empty() && !value->front().is_number();
+  if (!is_list) return {read_prompt(body, *value, model)};
+  if (value->size() > kMaxPrompts) fail_prompt(body);
+  std::vector<std::vector<Token>> prompts;
+  for (const OrderedJson& one : *value) prompts.push_back(read_prompt(body, one, model));
+  return prompts;
+}
+
+CompletionOptions read_options(const Fields& body, const ServedModel& model,
+                               GenerationRequest& generation) {
+  if (body.find("suffix") != nullptr) body.fail("suffix", "nothing: this server does not insert");
+  CompletionOptions options;
+  options.stream = body.boolean("stream", false);
+  options.echo = body.boolean("echo", false);
+  if (const OrderedJson* stream = body.object("stream_options")) {
+    options.include_usage = Fields(*stream, "stream_options").boolean("include_usage", false);
+  }
+  options.n = generation.n;
+  options.best_of = int(body.integer("best_of", options.n, kMaxChoices).value_or(options.n));
+  if (options.stream && options.best_of != options.n) {
+    body.fail("best_of", "n, because the answer is streamed");
+  }
+  const auto logprobs = body.integer("logprobs", 0, kMaxTopLogprobs);
+  options.scored = logprobs.has_value();
+  options.prompts = read_prompts(body, model);
+  if (options.prompts.size() * size_t(options.best_of) > kMaxChoices) {
+    body.fail("prompt", fmt::format("at most {} choices in all", kMaxChoices));
+  }
+  generation.n = options.best_of;
+  generation.prompts = options.prompts;
+  // Choices are compared by their scores.
+  if (options.scored || options.best_of > options.n) {
+    generation.request.sampling.n_top_logprobs = int(logprobs.value_or(0));
+  }
+  if (options.scored && options.echo) generation.request.score_from = 0;
+  if (!options.echo) return options;
+  for (const auto& prompt : options.prompts) {
+    options.texts.push_back(model.tokenizer->decode(prompt, /*skip_special=*/true));
+  }
+  return options;
+}
+
+}  // namespace
+
+void text_completion(const OrderedJson& json, const Call& call) {
+  const Fields body(json);
+  check_model(body, *call.model);
+  GenerationRequest generation = read_generation(body, *call.model);
+  read_service_tier(body, generation.request);
+  CompletionOptions options = read_options(body, *call.model, generation);
+  const int64_t wanted = body.integer("max_tokens", 0, INT32_MAX).value_or(kUsualTokens);
+  if (wanted == 0 && !options.echo) body.fail("max_tokens", "at least 1 without echo");
+  size_t longest = 0;
+  for (const auto& prompt : generation.prompts) longest = std::max(longest, prompt.size());
+  generation.request.max_tokens = answer_limit(*call.model, longest, wanted, "prompt");
+  if (options.stream) {
+    call.exchange->start_stream();
+    call.exchange->on_silence([exchange = call.exchange.get()] { exchange->send(": wait\n\n"); });
+  }
+  const auto sink = std::make_shared<Completion>(call, std::move(options));
+  start_generation(
+      call, std::move(generation),
+      {[sink](Piece piece) { sink->piece(std::move(piece)); },
+       [sink](const std::string& error, const Usage& usage) { sink->done(error, usage); }});
+}
+
+}  // namespace sluice

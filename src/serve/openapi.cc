@@ -1,0 +1,123 @@
+#include <initializer_list>
+#include <utility>
+
+#include "serve/api.h"
+
+namespace sluice {
+namespace {
+
+OrderedJson number(double low, double high) {
+  return {{"type", "number"}, {"minimum", low}, {"maximum", high}};
+}
+OrderedJson integer(int low) { return {{"type", "integer"}, {"minimum", low}}; }
+OrderedJson of_type(const char* type) { return {{"type", type}}; }
+
+/// What both completion endpoints take.
+OrderedJson common_properties() {
+  return {{"model", of_type("string")},
+          {"stream", of_type("boolean")},
+          {"stream_options", of_type("object")},
+          {"temperature", number(0, 2)},
+          {"top_p", number(0, 1)},
+          {"top_k", integer(0)},
+          {"min_p", number(0, 1)},
+          {"typical_p", number(0, 1)},
+          {"repetition_penalty", number(0.01, 100)},
+          {"presence_penalty", number(-2, 2)},
+          {"frequency_penalty", number(-2, 2)},
+          {"logit_bias", of_type("object")},
+          {"n", integer(1)},
+          {"seed", of_type("integer")},
+          {"stop", {{"type", {"string", "array"}}}},
+          {"ignore_eos", of_type("boolean")},
+          {"min_tokens", integer(0)},
+          {"service_tier",
+           {{"enum", {"auto", "default", "flex", "scale", "priority", "fast", "ultrafast"}}}}};
+}
+
+OrderedJson post(const char* summary, const char* required, OrderedJson properties) {
+  const OrderedJson schema = {{"type", "object"},
+                              {"required", OrderedJson::array({required})},
+                              {"properties", std::move(properties)}};
+  const OrderedJson content = {{"application/json", {{"schema", schema}}}};
+  OrderedJson responses = {
+      {"200", {{"description", "An object, or with stream a stream of server-sent events."}}}};
+  for (const char* status : {"400", "401", "404", "413", "415", "429", "503"}) {
+    responses[status] = {{"$ref", "#/components/responses/Error"}};
+  }
+  return {{"post",
+           {{"summary", summary},
+            {"requestBody", {{"required", true}, {"content", content}}},
+            {"responses", std::move(responses)}}}};
+}
+
+OrderedJson get(const char* summary) {
+  return {{"get", {{"summary", summary}, {"responses", {{"200", {{"description", summary}}}}}}}};
+}
+
+OrderedJson chat_path() {
+  OrderedJson properties = common_properties();
+  properties["messages"] = {{"type", "array"}, {"minItems", 1}, {"items", of_type("object")}};
+  properties["max_completion_tokens"] = integer(1);
+  properties["max_tokens"] = integer(1);
+  properties["logprobs"] = of_type("boolean");
+  properties["top_logprobs"] = {{"type", "integer"}, {"minimum", 0}, {"maximum", 20}};
+  properties["tools"] = {{"type", "array"}, {"items", of_type("object")}};
+  properties["tool_choice"] = {{"enum", {"auto", "none"}}};
+  properties["reasoning_effort"] = {
+      {"enum", {"none", "minimal", "low", "medium", "high", "xhigh", "max"}}};
+  return post("Answers a conversation.", "messages", std::move(properties));
+}
+
+OrderedJson completion_path() {
+  OrderedJson properties = common_properties();
+  properties["prompt"] = {{"type", {"string", "array"}}};
+  properties["max_tokens"] = integer(0);
+  properties["echo"] = of_type("boolean");
+  properties["logprobs"] = {{"type", "integer"}, {"minimum", 0}, {"maximum", 20}};
+  properties["best_of"] = integer(1);
+  return post("Continues a text.", "prompt", std::move(properties));
+}
+
+OrderedJson error_response() {
+  const OrderedJson nullable = {{"type", {"string", "null"}}};
+  const OrderedJson error = {{"type", "object"},
+                             {"required", {"message", "type", "param", "code"}},
+                             {"properties",
+                              {{"message", of_type("string")},
+                               {"type", of_type("string")},
+                               {"param", nullable},
+                               {"code", nullable}}}};
+  const OrderedJson schema = {{"type", "object"},
+                              {"required", OrderedJson::array({"error"})},
+                              {"properties", {{"error", error}}}};
+  return {{"description", "What was wrong; `param` names the field."},
+          {"content", {{"application/json", {{"schema", schema}}}}}};
+}
+
+}  // namespace
+
+std::string openapi_document() {
+  OrderedJson model = get("One model.");
+  model["get"]["parameters"] = OrderedJson::array(
+      {{{"name", "model"}, {"in", "path"}, {"required", true}, {"schema", of_type("string")}}});
+  const OrderedJson document = {
+      {"openapi", "3.1.0"},
+      {"info", {{"title", "Sluice"}, {"version", "1"}}},
+      {"security", OrderedJson::array({{{"bearer", OrderedJson::array()}}})},
+      {"paths",
+       {{"/v1/chat/completions", chat_path()},
+        {"/v1/completions", completion_path()},
+        {"/v1/models", get("The models.")},
+        {"/v1/models/{model}", model},
+        {"/v1/plan", get("The plan that runs, and where the time of each stage went.")},
+        {"/health", get("loading, ready or draining.")},
+        {"/metrics", get("Counters in the text format of Prometheus.")},
+        {"/openapi.json", get("This document.")}}},
+      {"components",
+       {{"securitySchemes", {{"bearer", {{"type", "http"}, {"scheme", "bearer"}}}}},
+        {"responses", {{"Error", error_response()}}}}}};
+  return dump(document);
+}
+
+}  // namespace sluice
