@@ -3,7 +3,8 @@
 // then from others'. A claimed piece keeps the loop alive, so its description is read after the
 // claim, and a thread that comes late either claims a piece of whatever loop now runs or finds
 // nothing. Thread 0 waits for pieces, not for threads: one that does not run holds up nobody
-// unless it was stopped inside a piece.
+// unless it was stopped inside a piece. So that this is rare, a worker that has to share its CPU
+// with another process gives it away between two pieces, before the kernel takes it.
 #include "kernels/thread_pool.h"
 
 #include <pthread.h>
@@ -13,12 +14,14 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
 
 #include "base/error.h"
 #include "kernels/cpu_quota.h"
+#include "kernels/cpu_turns.h"
 
 namespace sluice {
 namespace {
@@ -27,10 +30,11 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr microseconds kSpin{100};         // before sleeping, if every thread has a CPU
-constexpr microseconds kStall{200};        // waiting this long for a piece means it is not running
-constexpr milliseconds kStallMemory{100};  // two stalls within this time send a worker to rest
-constexpr milliseconds kFirstRest{10}, kLongestRest{160};
+constexpr microseconds kSpin{100};       // before sleeping, if every thread has a CPU
+constexpr microseconds kGap{300};        // not seen running for this long: another process was
+constexpr milliseconds kGapMemory{100};  // how long that is taken to go on
+constexpr milliseconds kTurn{2};         // shorter than the time slices of common kernels
+constexpr int kPatientLooks = 20;
 constexpr int kPausesPerLook = 512;  // between looks at the clock, 5 to 25 us
 
 void pause() {
@@ -50,6 +54,23 @@ int64_t ticks() {
 #endif
 }
 
+/// Ticks in a duration.
+int64_t to_ticks(Clock::duration duration) {
+  static const double per_ns = [] {
+    const Clock::time_point start = Clock::now();
+    const int64_t first = ticks();
+    Clock::time_point now = start;
+    while (now - start < kSpin) now = Clock::now();
+    return double(ticks() - first) / double(std::chrono::nanoseconds(now - start).count());
+  }();
+  return int64_t(double(std::chrono::nanoseconds(duration).count()) * per_ns);
+}
+
+void give_way(CpuTurns& turns) {
+  sched_yield();
+  turns.begin(ticks());
+}
+
 void pin(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -67,35 +88,21 @@ struct ThreadPool::State {
     std::atomic<void*> context{nullptr};
     std::atomic<int64_t> n{0}, grain{1};
   };
-  struct alignas(64) Worker {
-    std::atomic<bool> working{false};  // may hold a piece
-    std::atomic<uint32_t> resting{0};  // sleeps until thread 0 clears it
-    std::thread thread;
-    // Thread 0's memory of it.
-    Clock::time_point last_stall{}, rest_until{};
-    Clock::duration rest = kFirstRest;
-  };
-
-  explicit State(int n_threads)
-      : shares(size_t(n_threads)), workers(size_t(n_threads)), n_awake(n_threads) {}
+  explicit State(int n_threads) : shares(size_t(n_threads)) {}
 
   bool claim_piece(Share& share, int thread);
-  int64_t work(size_t first, size_t n, int thread);
+  int64_t work(size_t first, size_t n);
   void report(int64_t done) {
     if (done > 0) completed.fetch_add(uint64_t(done), std::memory_order_release);
   }
-  void work_as_worker(int thread);
+  void work_as_worker(int thread, CpuTurns& turns);
   void worker_loop(int thread);
-  bool wait_for_share(int thread);
+  bool wait_for_share(int thread, CpuTurns& turns);
   void deal(int64_t n, int64_t grain, int64_t n_pieces, Function function, void* context);
-  void wait_for_pieces(int64_t own_work_ticks);
-  void note_stalls(Clock::time_point now);
-  void wake_rested();
-  Clock::duration to_duration(int64_t n_ticks) const;
+  void wait_for_pieces();
 
   std::vector<Share> shares;
-  std::vector<Worker> workers;  // [0] is not used
-  int n_awake;
+  std::vector<std::thread> workers;
   bool crowded = false;  // more threads than CPUs
   std::vector<int> cores;
   cpu_set_t caller_cores{};
@@ -107,8 +114,6 @@ struct ThreadPool::State {
 
   alignas(64) uint64_t expected = 0;  // `completed` at the end of the last loop
   int64_t n_joins = 0, sync_ticks = 0;
-  const int64_t start_ticks = ticks();
-  const Clock::time_point start_time = Clock::now();
 };
 
 // Runs one piece of the share, if there is one left.
@@ -126,28 +131,34 @@ bool ThreadPool::State::claim_piece(Share& share, int thread) {
   return true;
 }
 
-// Does what is left of the shares of `n` threads from `first` on; returns how many pieces.
-int64_t ThreadPool::State::work(size_t first, size_t n, int thread) {
+// Thread 0 does what is left of the shares of `n` threads from `first` on; returns how many pieces.
+int64_t ThreadPool::State::work(size_t first, size_t n) {
   int64_t done = 0;
-  for (size_t i = 0; i < n; ++i) {
-    Share& share = shares[(first + i) % shares.size()];
-    while (claim_piece(share, thread)) ++done;
+  for (size_t i = first; i < first + n; ++i) {
+    while (claim_piece(shares[i], 0)) ++done;
   }
   return done;
 }
 
-void ThreadPool::State::work_as_worker(int thread) {
-  Worker& self = workers[size_t(thread)];
-  self.working.store(true, std::memory_order_relaxed);
-  // The own share is reported before the others are looked at: thread 0 may be waiting for it.
-  const size_t own = size_t(thread);
-  report(work(own, 1, thread));
-  report(work(own + 1, shares.size() - 1, thread));
-  self.working.store(false, std::memory_order_relaxed);
+// A worker does the same, from its own share on.
+void ThreadPool::State::work_as_worker(int thread, CpuTurns& turns) {
+  for (size_t i = 0; i < shares.size(); ++i) {
+    Share& share = shares[(size_t(thread) + i) % shares.size()];
+    int64_t done = 0;
+    while (claim_piece(share, thread)) {
+      ++done;
+      if (turns.over(ticks())) {
+        report(std::exchange(done, 0));
+        give_way(turns);
+      }
+    }
+    // Before the next share is looked at: thread 0 may be waiting for these.
+    report(done);
+  }
 }
 
 // Spins, then sleeps, until there may be something to do; false when the pool ends.
-bool ThreadPool::State::wait_for_share(int thread) {
+bool ThreadPool::State::wait_for_share(int thread, CpuTurns& turns) {
   const std::atomic<uint64_t>& claim = shares[size_t(thread)].claim;
   const auto has_pieces = [&] {
     const uint64_t word = claim.load(std::memory_order_relaxed);
@@ -160,36 +171,33 @@ bool ThreadPool::State::wait_for_share(int thread) {
       pause();
     }
     if (stop.load(std::memory_order_relaxed)) return false;
-    if (workers[size_t(thread)].resting.load(std::memory_order_relaxed)) return true;
+    if (turns.over(ticks())) give_way(turns);
     // A long loop may be under way whose share of this thread was taken over.
-    work_as_worker(thread);
+    work_as_worker(thread, turns);
   } while (Clock::now() < give_up);
 
   const uint32_t seen = wakes.load(std::memory_order_acquire);
   n_sleeping.fetch_add(1, std::memory_order_acq_rel);
   if (!has_pieces() && !stop.load()) wakes.wait(seen, std::memory_order_acquire);
   n_sleeping.fetch_sub(1, std::memory_order_acq_rel);
+  turns.wake(ticks());
   return !stop.load();
 }
 
 void ThreadPool::State::worker_loop(int thread) {
   if (!cores.empty()) pin(cores[size_t(thread)]);
-  while (wait_for_share(thread)) {
-    workers[size_t(thread)].resting.wait(1, std::memory_order_acquire);
-    work_as_worker(thread);
-  }
+  CpuTurns turns(to_ticks(kGap), to_ticks(kGapMemory), to_ticks(kTurn), ticks());
+  while (wait_for_share(thread, turns)) work_as_worker(thread, turns);
 }
 
 void ThreadPool::State::deal(int64_t n, int64_t grain, int64_t n_pieces, Function function,
                              void* context) {
-  int64_t rank = 0;
-  for (size_t t = 0; t < shares.size(); ++t) {
-    if (workers[t].resting.load(std::memory_order_relaxed)) continue;
+  const int64_t n_threads = int64_t(shares.size());
+  for (int64_t t = 0; t < n_threads; ++t) {
     // Rounded up, so that thread 0 has a piece.
-    const int64_t first = (n_pieces * rank + n_awake - 1) / n_awake;
-    const int64_t last = (n_pieces * (rank + 1) + n_awake - 1) / n_awake;
-    ++rank;
-    Share& share = shares[t];
+    const int64_t first = (n_pieces * t + n_threads - 1) / n_threads;
+    const int64_t last = (n_pieces * (t + 1) + n_threads - 1) / n_threads;
+    Share& share = shares[size_t(t)];
     share.n.store(n, std::memory_order_relaxed);
     share.grain.store(grain, std::memory_order_relaxed);
     share.function.store(function, std::memory_order_relaxed);
@@ -203,67 +211,16 @@ void ThreadPool::State::deal(int64_t n, int64_t grain, int64_t n_pieces, Functio
   }
 }
 
-void ThreadPool::State::wait_for_pieces(int64_t own_work_ticks) {
+void ThreadPool::State::wait_for_pieces() {
   const auto done = [&] { return completed.load(std::memory_order_acquire) == expected; };
-  for (int i = 0; i < kPausesPerLook; ++i) {
-    if (done()) return;
-    pause();
-  }
-  const Clock::time_point start = Clock::now();
-  // A piece may take long; all that this thread did meanwhile is a measure of how long.
-  const Clock::time_point stalled =
-      start + std::max<Clock::duration>(kStall, 2 * to_duration(own_work_ticks));
-  bool noted = false;
-  while (!done()) {
-    const Clock::time_point now = Clock::now();
-    if (!noted && now > stalled) {
-      note_stalls(now);
-      noted = true;
+  for (int look = 0;; ++look) {
+    for (int i = 0; i < kPausesPerLook; ++i) {
+      if (done()) return;
+      pause();
     }
-    if (noted || crowded) {
-      std::this_thread::yield();
-    } else {
-      for (int i = 0; i < kPausesPerLook && !done(); ++i) pause();
-    }
+    // Whoever has the piece may need this CPU.
+    if (crowded || look > kPatientLooks) std::this_thread::yield();
   }
-}
-
-// Another process has the CPU of a worker that was stopped inside a piece. If that happens again
-// and again, the loop is faster without it.
-void ThreadPool::State::note_stalls(Clock::time_point now) {
-  for (size_t t = 1; t < workers.size(); ++t) {
-    Worker& worker = workers[t];
-    if (!worker.working.load(std::memory_order_relaxed) ||
-        worker.resting.load(std::memory_order_relaxed)) {
-      continue;
-    }
-    const bool again = now - worker.last_stall < kStallMemory;
-    worker.last_stall = now;
-    if (!again && now - worker.rest_until > kStallMemory) {
-      worker.rest = kFirstRest;
-      continue;
-    }
-    worker.rest_until = now + worker.rest;
-    worker.rest = std::min<Clock::duration>(2 * worker.rest, kLongestRest);
-    worker.resting.store(1, std::memory_order_relaxed);
-    --n_awake;
-  }
-}
-
-void ThreadPool::State::wake_rested() {
-  const Clock::time_point now = Clock::now();
-  for (Worker& worker : workers) {
-    if (!worker.resting.load(std::memory_order_relaxed) || now < worker.rest_until) continue;
-    worker.resting.store(0, std::memory_order_release);
-    worker.resting.notify_one();
-    ++n_awake;
-  }
-}
-
-Clock::duration ThreadPool::State::to_duration(int64_t n_ticks) const {
-  const double elapsed = double(std::max<int64_t>(ticks() - start_ticks, 1));
-  const double per_tick = double((Clock::now() - start_time).count()) / elapsed;
-  return Clock::duration(int64_t(double(n_ticks) * per_tick));
 }
 
 ThreadPool::ThreadPool(int n_threads, std::vector<int> cores) {
@@ -286,7 +243,7 @@ ThreadPool::ThreadPool(int n_threads, std::vector<int> cores) {
     pin(state_->cores[0]);
   }
   for (int t = 1; t < n_threads; ++t) {
-    state_->workers[size_t(t)].thread = std::thread([s = state_.get(), t] { s->worker_loop(t); });
+    state_->workers.emplace_back([s = state_.get(), t] { s->worker_loop(t); });
   }
 }
 
@@ -294,11 +251,7 @@ ThreadPool::~ThreadPool() {
   state_->stop.store(true);
   state_->wakes.fetch_add(1);
   state_->wakes.notify_all();
-  for (State::Worker& worker : state_->workers) {
-    worker.resting.store(0);
-    worker.resting.notify_one();
-    if (worker.thread.joinable()) worker.thread.join();
-  }
+  for (std::thread& worker : state_->workers) worker.join();
   if (!state_->cores.empty()) {
     pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), &state_->caller_cores);
   }
@@ -309,8 +262,7 @@ int ThreadPool::size() const { return int(state_->shares.size()); }
 void ThreadPool::run(int64_t n, int64_t grain, Function function, void* context) {
   State& s = *state_;
   if (n <= 0) return;
-  if (s.n_awake < size()) s.wake_rested();
-  if (s.n_awake == 1 || n <= grain) {
+  if (size() == 1 || n <= grain) {
     function(context, 0, n, 0);
     return;
   }
@@ -319,12 +271,12 @@ void ThreadPool::run(int64_t n, int64_t grain, Function function, void* context)
   const int64_t start = ticks();
   s.deal(n, grain, n_pieces, function, context);
   const int64_t dealt = ticks();
-  s.expected += uint64_t(n_pieces - s.work(0, 1, 0));
+  s.expected += uint64_t(n_pieces - s.work(0, 1));
   if (s.completed.load(std::memory_order_acquire) != s.expected) {
-    s.expected -= uint64_t(s.work(1, s.shares.size() - 1, 0));
+    s.expected -= uint64_t(s.work(1, s.shares.size() - 1));
   }
   const int64_t worked = ticks();
-  s.wait_for_pieces(worked - dealt);
+  s.wait_for_pieces();
   s.sync_ticks += dealt - start + ticks() - worked;
   ++s.n_joins;
 }
@@ -332,7 +284,7 @@ void ThreadPool::run(int64_t n, int64_t grain, Function function, void* context)
 int64_t ThreadPool::joins() const { return state_->n_joins; }
 
 int64_t ThreadPool::sync_ns() const {
-  return std::chrono::nanoseconds(state_->to_duration(state_->sync_ticks)).count();
+  return int64_t(double(state_->sync_ticks) / double(to_ticks(std::chrono::seconds(1))) * 1e9);
 }
 
 std::vector<int> usable_cores() {

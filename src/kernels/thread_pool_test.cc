@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "base/error.h"
-
+#include "kernels/cpu_turns.h"
 namespace sluice {
 namespace {
 
@@ -89,36 +89,23 @@ TEST(ThreadPool, TakesOverUnclaimedPieces) {
   EXPECT_EQ(done, 100);
 }
 
-// A worker that is stopped inside pieces again and again is left out, and comes back.
-TEST(ThreadPool, LeavesOutAWorkerThatStalls) {
-  ThreadPool pool(2);
-  bool left_out = false;
-  for (int round = 0; round < 200 && !left_out; ++round) {
-    const int64_t joins = pool.joins();
-    std::atomic<bool> started{false};
-    pool.parallel_for(2, 1, [&](int64_t first, int64_t last, int) {
-      if (last - first == 2) return;  // thread 0 alone
-      if (first == 0) {
-        while (!started) std::this_thread::yield();
-      } else {
-        started = true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      }
-    });
-    left_out = pool.joins() == joins;
-  }
-  EXPECT_TRUE(left_out);
-  bool came_back = false;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!came_back && std::chrono::steady_clock::now() < deadline) {
-    std::atomic<int> arrived{0};
-    const int64_t joins = pool.joins();
-    pool.parallel_for(2, 1,
-                      [&](int64_t first, int64_t last, int) { arrived += int(last - first); });
-    ASSERT_EQ(arrived, 2);
-    came_back = pool.joins() > joins;
-  }
-  EXPECT_TRUE(came_back);
+// Only while somebody else was seen to use the CPU.
+TEST(CpuTurns, EndWhileTheCpuIsShared) {
+  CpuTurns turns(/*gap=*/10, /*memory=*/1000, /*length=*/50, /*now=*/0);
+  for (int64_t now = 0; now <= 500; now += 10) EXPECT_FALSE(turns.over(now)) << now;
+  EXPECT_FALSE(turns.over(520));  // others ran from 500 to 520; a turn begins
+  for (int64_t now = 525; now <= 570; now += 5) EXPECT_FALSE(turns.over(now)) << now;
+  EXPECT_TRUE(turns.over(571));
+  turns.begin(575);  // nobody wanted the CPU
+  EXPECT_FALSE(turns.over(580));
+  int64_t now = 580;
+  while (!turns.over(now)) now += 5;
+  EXPECT_EQ(now, 630);  // but somebody may still be there
+  turns.begin(700);     // and was
+  for (now = 700; !turns.over(now); now += 5) EXPECT_LE(now, 755);
+  // The last sign of others was at 700.
+  turns.wake(1690);
+  for (now = 1690; now <= 1800; now += 5) EXPECT_FALSE(turns.over(now)) << now;
 }
 
 TEST(ThreadPool, MoreThreadsThanCores) {
