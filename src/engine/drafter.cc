@@ -1,6 +1,7 @@
 #include "engine/drafter.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace sluice {
 namespace {
@@ -44,7 +45,11 @@ int PromptLookup::bucket(int match_length) {
   return match_length <= 4 ? 0 : match_length <= 8 ? 1 : match_length <= 16 ? 2 : 3;
 }
 
-void PromptLookup::start(std::span<const Token> prompt) {
+void PromptLookup::start(std::span<const Token> prompt, size_t n_expected) {
+  n_expected = std::max(n_expected, prompt.size());
+  tokens_.reserve(n_expected);
+  previous_.reserve(n_expected + 1);
+  heads_.resize(std::bit_ceil(std::max<size_t>(2 * n_expected, 256)));
   tokens_.assign(prompt.begin(), prompt.end());
   previous_.assign(tokens_.size() + 1, -1);
   rehash();
@@ -71,9 +76,9 @@ void PromptLookup::append(Token token) {
   index_last();
 }
 
-std::vector<Token> PromptLookup::propose(int max_draft, double row_cost) const {
-  std::vector<Token> drafts;
-  if (follow_ < 0) return drafts;
+void PromptLookup::propose(int max_draft, double row_cost, std::vector<Token>& drafts) const {
+  drafts.clear();
+  if (follow_ < 0) return;
   // One more guess is worth it while it raises tokens per time: (1 + gain) / (1 + cost).
   double gain = 0, cost = 0, reached = 1;
   for (int i = 0; i < max_draft; ++i) {
@@ -86,7 +91,6 @@ std::vector<Token> PromptLookup::propose(int max_draft, double row_cost) const {
     // Past the end the guess continues from itself: a repetition with a short period.
     drafts.push_back(next < tokens_.size() ? tokens_[next] : drafts[next - tokens_.size()]);
   }
-  return drafts;
 }
 
 void PromptLookup::settle(int n_drafted, int n_accepted, double row_cost) {
@@ -111,9 +115,7 @@ void PromptLookup::index_last() {
 }
 
 void PromptLookup::rehash() {
-  size_t size = 256;
-  while (size < 2 * tokens_.size()) size *= 2;
-  heads_.assign(size, -1);
+  heads_.assign(std::max(heads_.size(), std::bit_ceil(2 * tokens_.size())), -1);
   for (int64_t end = kGram; end <= std::ssize(tokens_); ++end) {
     int32_t& head = heads_[slot(end)];
     previous_[static_cast<size_t>(end)] = head;

@@ -30,13 +30,13 @@ class PromptLookup {
  public:
   static constexpr int kGram = 3;  // tokens that must match before anything is guessed
 
-  /// Takes over the tokens of the prompt.
-  void start(std::span<const Token> prompt);
+  /// Takes over the tokens of the prompt; sets memory aside for `n_expected` tokens in all.
+  void start(std::span<const Token> prompt, size_t n_expected = 0);
   /// The model drew `token`.
   void append(Token token);
   /// Up to `max_draft` guesses that are expected to save more than they cost; `row_cost` as from
   /// RowCost. Often none.
-  std::vector<Token> propose(int max_draft, double row_cost) const;
+  void propose(int max_draft, double row_cost, std::vector<Token>& drafts) const;
   /// Books what a proposal cost and saved, so that guessing in vain takes at most about 1 % of the
   /// time of a long answer.
   void settle(int n_drafted, int n_accepted, double row_cost);

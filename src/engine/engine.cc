@@ -12,7 +12,7 @@ Engine::Engine(Executor& executor, const EngineOptions& options)
     : executor_(executor), scheduler_(options, executor.pools(), std::max(executor.depth(), 1)) {}
 
 Engine::~Engine() {
-  for (int n = scheduler_.n_in_flight(); n > 0; --n) executor_.next();
+  for (int n = scheduler_.n_in_flight(); n > 0; --n) executor_.next(result_);
 }
 
 RequestId Engine::submit(Request request) { return scheduler_.submit(std::move(request), now_us_); }
@@ -27,13 +27,13 @@ bool Engine::step(double now_us) {
   now_us_ = std::max(now_us_, now_us);
   if (scheduler_.idle()) return false;
   while (scheduler_.n_in_flight() < executor_.depth()) {
-    Batch batch = scheduler_.next();  // who runs, how many rows and guesses, which pages and slots
-    if (batch.empty()) break;
-    executor_.submit(std::move(batch));  // the pipeline, or modelled time
+    scheduler_.next(batch_);  // who runs, how many rows and guesses, which pages and slots
+    if (batch_.empty()) break;
+    executor_.submit(batch_);  // the pipeline, or modelled time
   }
   if (scheduler_.n_in_flight() > 0) {
-    const Result result = executor_.next();
-    scheduler_.accept(result);  // keep the verified prefix, roll the rest back
+    executor_.next(result_);
+    scheduler_.accept(result_);  // keep the verified prefix, roll the rest back
   }
   emit();  // to the waiting sinks
   return true;
@@ -41,7 +41,8 @@ bool Engine::step(double now_us) {
 
 void Engine::emit() {
   // A sink may submit, fork or cancel; what that leads to is told in the next round.
-  for (Emission& emission : scheduler_.take_events()) {
+  scheduler_.take_events(events_);
+  for (Emission& emission : events_) {
     Sequence& sequence = *emission.sequence;
     if (sequence.muted || !sequence.request.sink) continue;
     bool wants_more = false;
@@ -54,6 +55,7 @@ void Engine::emit() {
     sequence.muted = true;
     scheduler_.cancel(sequence.id, false);
   }
+  events_.clear();
 }
 
 }  // namespace sluice

@@ -43,6 +43,10 @@ class Engine {
   Executor& executor_;
   Scheduler scheduler_;
   double now_us_ = 0;
+  // Kept for their memory.
+  Batch batch_;
+  Result result_;
+  std::vector<Emission> events_;
 };
 
 }  // namespace sluice

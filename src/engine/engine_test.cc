@@ -515,12 +515,11 @@ TEST(Engine, LogitsThatAreNotFiniteFailOneSequence) {
   class NanExecutor : public FakeExecutor {
    public:
     using FakeExecutor::FakeExecutor;
-    Result next() override {
-      Result result = FakeExecutor::next();
+    void next(Result& result) override {
+      FakeExecutor::next(result);
       for (RowResult& row : result.rows) {
         if (row.token == 13) row = {.row = row.row, .top = {}, .error = "logits are not finite"};
       }
-      return result;
     }
   };
   NanExecutor executor({.n_pages = 30}, 1, kVocab);

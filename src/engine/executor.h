@@ -11,10 +11,12 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
+  // Batches and results are handed over by exchange for old ones, whose memory is used again.
+
   /// Starts a batch. At most depth() batches are under way.
-  virtual void submit(Batch batch) = 0;
+  virtual void submit(Batch& batch) = 0;
   /// Waits for the oldest batch under way; results come in the order of submission.
-  virtual Result next() = 0;
+  virtual void next(Result& result) = 0;
   /// How many batches it wants under way to keep every stage busy.
   virtual int depth() const = 0;
   /// The cache space that batches may refer to.

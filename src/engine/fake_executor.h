@@ -47,7 +47,7 @@ class FakeExecutor : public Executor {
     for (uint64_t& slot : slots_) slot = random_();
   }
 
-  void submit(Batch batch) override {
+  void submit(Batch& batch) override {
     check(static_cast<int>(queue_.size()) < depth_, "more batches than depth");
     check(!batch.empty(), "an empty batch");
     check_batch(batch);
@@ -56,10 +56,10 @@ class FakeExecutor : public Executor {
     queue_.push_back(std::move(batch));
   }
 
-  Result next() override {
+  void next(Result& result) override {
     const Batch batch = std::move(queue_.front());
     queue_.pop_front();
-    Result result;
+    result = {};
     result.batch = batch.id;
     result.stages.push_back({.compute_us = us_base + us_per_row * double(batch.rows.size())});
     if (fails && fails(batch)) {
@@ -69,7 +69,7 @@ class FakeExecutor : public Executor {
         if (row.state_save >= 0) slots_[size_t(row.state_save)] = random_();
       }
       result.error = "stage 1: out of order";
-      return result;
+      return;
     }
     for (PageCopy copy : batch.page_copies) pages_[size_t(copy.to)] = pages_[size_t(copy.from)];
     std::vector<size_t> order(batch.sequences.size());
@@ -84,7 +84,6 @@ class FakeExecutor : public Executor {
         result.logits.insert(result.logits.end(), logits[i].begin(), logits[i].end());
       }
     }
-    return result;
   }
 
   int depth() const override { return depth_; }

@@ -171,6 +171,7 @@ void Sampler::adjust(const SamplingParams& params, std::span<const Token> histor
     if (in_vocabulary(token, vocab)) logits_[static_cast<size_t>(token)] += bias;
   }
   if (!params.needs_history()) return;
+  seen_.reserve(std::bit_ceil(history.size()));
   if (params.repetition_penalty != 1) {
     seen_.assign(history.begin(), history.end());
     std::sort(seen_.begin(), seen_.end());

@@ -127,7 +127,8 @@ Scheduler::SequencePtr Scheduler::make_sequence(Request request, double now_us) 
     s.sampling_no_end = std::move(no_end);
   }
   s.speculates = options_.max_draft > 0 && r.speculate && r.max_tokens > 1;
-  if (s.speculates) s.lookup.start(s.tokens);
+  s.tokens.reserve(s.n_expected());
+  if (s.speculates) s.lookup.start(s.tokens, s.n_expected());
   return sequence;
 }
 
@@ -186,7 +187,7 @@ bool Scheduler::cancel(RequestId id, bool notify) {
 void Scheduler::accept(const Result& result) {
   CHECK(!flights_.empty() && flights_.front().id == result.batch);
   Flight flight = std::move(flights_.front());
-  flights_.pop_front();
+  flights_.erase(flights_.begin());
   double time_us = 0;
   stats_.stages.resize(std::max(stats_.stages.size(), result.stages.size()));
   for (size_t i = 0; i < result.stages.size(); ++i) {
@@ -221,6 +222,21 @@ void Scheduler::accept(const Result& result) {
     n_logits_seen += n_floats;
   }
   for (int32_t slot : flight.loaded_slots) book_.release_slot(slot);
+  flight.clear();
+  spare_flights_.push_back(std::move(flight));
+}
+
+std::span<const int32_t> Scheduler::Flight::draft_slots_of(const Work& w) const {
+  if (draft_slots.empty()) return {};
+  return std::span(draft_slots).subspan(w.first_draft, static_cast<size_t>(w.n_drafts));
+}
+
+void Scheduler::Flight::clear() {
+  rows.clear();
+  work.clear();
+  draft_slots.clear();
+  loaded_slots.clear();
+  decode_only = true;
 }
 
 void Scheduler::absorb(const Flight& flight, Work& work, const Result& result,
@@ -228,7 +244,7 @@ void Scheduler::absorb(const Flight& flight, Work& work, const Result& result,
   Sequence& s = *work.sequence;
   --s.n_in_flight;
   if (s.done || !result.error.empty()) {
-    for (int32_t slot : work.draft_slots) book_.release_slot(slot);
+    for (int32_t slot : flight.draft_slots_of(work)) book_.release_slot(slot);
     if (!s.done) {
       fail(s, result.error);
     } else if (s.n_in_flight == 0) {
@@ -299,7 +315,7 @@ void Scheduler::take_tokens(const Flight& flight, Work& work, std::span<const Ro
   }
   const int n_kept = n_given + n_accepted;
   s.n_computed = s.n_scheduled = n_before + n_kept;
-  if (book_.recurrent() && work.decode) keep_states(work, n_before, n_kept);
+  if (book_.recurrent() && work.decode) keep_states(flight, work, n_before, n_kept);
   if (work.n_drafts > 0) {
     book_.trim(s.cache, s.n_computed);
     s.lookup.settle(work.n_drafts, n_accepted, work.row_cost);
@@ -339,17 +355,18 @@ FinishReason Scheduler::append(Sequence& s, Token token, std::string& error) {
 }
 
 /// Of the states after each row, makes the last verified one current and lets go of the others.
-void Scheduler::keep_states(Work& work, int n_before, int n_kept) {
+void Scheduler::keep_states(const Flight& flight, const Work& work, int n_before, int n_kept) {
+  const std::span<const int32_t> slots = flight.draft_slots_of(work);
   SequenceCache& cache = work.sequence->cache;
   for (int i = 0; i < n_kept; ++i) {
     const int n_positions = n_before + i + 1;
     if (n_positions % kPageTokens != 0 || !keeps_prefix(*work.sequence)) continue;
     book_.drop_snapshots(cache);
     book_.add_snapshot(cache, n_positions,
-                       i == 0 ? cache.state : work.draft_slots[static_cast<size_t>(i) - 1]);
+                       i == 0 ? cache.state : slots[static_cast<size_t>(i) - 1]);
   }
   for (int i = 0; i < work.n_drafts; ++i) {
-    const int32_t slot = work.draft_slots[static_cast<size_t>(i)];
+    const int32_t slot = slots[static_cast<size_t>(i)];
     if (i + 2 == n_kept) {
       book_.set_state(cache, slot);
     } else {
@@ -413,7 +430,10 @@ void Scheduler::remember(Sequence& s) {
   book_.drop_snapshots(s.cache);
 }
 
-std::vector<Emission> Scheduler::take_events() { return std::exchange(events_, {}); }
+void Scheduler::take_events(std::vector<Emission>& events) {
+  events.clear();
+  events_.swap(events);
+}
 
 EngineStats Scheduler::stats() const {
   EngineStats stats = stats_;

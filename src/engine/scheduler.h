@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <set>
 #include <span>
@@ -48,12 +47,12 @@ class Scheduler {
   /// more).
   bool cancel(RequestId id, bool notify = true);
 
-  /// Empty if there is nothing to do until a result comes back.
-  Batch next();
+  /// Makes `batch` the next one: empty if there is nothing to do until a result comes back.
+  void next(Batch& batch);
   /// The results must come in the order of the batches.
   void accept(const Result& result);
-  /// What there is to tell since the last call, in order.
-  std::vector<Emission> take_events();
+  /// What there is to tell since the last call, in order, instead of what is in `events`.
+  void take_events(std::vector<Emission>& events);
 
   /// Nothing waits, runs or is under way, and all events were taken.
   bool idle() const { return sequences_.empty() && events_.empty(); }
@@ -72,16 +71,20 @@ class Scheduler {
     int first_row = 0, n_rows = 0;
     bool decode = false;
     bool samples = false;
-    int n_drafts = 0;                  // the last rows are guesses
-    std::vector<int32_t> draft_slots;  // recurrent models: the states after them
+    int n_drafts = 0;        // the last rows are guesses
+    size_t first_draft = 0;  // of the flight's guesses
     double row_cost = 0;
   };
   struct Flight {
     uint64_t id = 0;
     std::vector<BatchRow> rows;
     std::vector<Work> work;
+    std::vector<int32_t> draft_slots;   // recurrent models: the state after each guess
     std::vector<int32_t> loaded_slots;  // read by the batch, to be released after it
     bool decode_only = true;
+
+    std::span<const int32_t> draft_slots_of(const Work& work) const;
+    void clear();
   };
   using Masks = std::vector<std::vector<uint32_t>>;
 
@@ -95,11 +98,12 @@ class Scheduler {
                   int n_decodes);
   void add_prefills(Batch& batch, Flight& flight);
   void add_prefill(Batch& batch, Flight& flight, const SequencePtr& sequence, int n_rows);
-  void add_rows(Batch& batch, Flight& flight, Work work, std::span<const Token> drafts,
-                Masks masks);
+  void add_rows(Batch& batch, Flight& flight, Work work, Masks masks);
   int32_t add_states(Batch& batch, Flight& flight, Work& work);
-  std::vector<Token> guess(Sequence& sequence, int max_draft, double row_cost);
-  bool constrain(Sequence& sequence, std::vector<Token>& drafts, Masks& masks);
+  void guess(Sequence& sequence, int max_draft, double row_cost);
+  bool constrain(Sequence& sequence, Masks& masks);
+  BatchSequence& add_sequence(Batch& batch);
+  void recycle(Batch& batch);
   int prefill_rows(const Sequence& sequence, int budget) const;
 
   // scheduler.cc: the life of a request
@@ -112,7 +116,7 @@ class Scheduler {
                            std::span<const RowResult> rows);
   void take_tokens(const Flight& flight, Work& work, std::span<const RowResult> rows);
   FinishReason append(Sequence& sequence, Token token, std::string& error);
-  void keep_states(Work& work, int n_before, int n_kept);
+  void keep_states(const Flight& flight, const Work& work, int n_before, int n_kept);
   void emit(Sequence& sequence, TokenEvent event);
   void fail(Sequence& sequence, std::string error);
   void retire(Sequence& sequence, FinishReason reason);
@@ -132,9 +136,15 @@ class Scheduler {
   uint64_t next_batch_ = 1, next_turn_ = 1;
   std::unordered_map<RequestId, SequencePtr> sequences_;
   std::set<Sequence*, SoonerSequence> waiting_, running_;
-  std::deque<Flight> flights_;
+  std::vector<Flight> flights_;  // oldest first
   std::vector<Emission> events_;
   EngineStats stats_;
+
+  // Kept for their memory: a decode step allocates nothing.
+  std::vector<Flight> spare_flights_;
+  std::vector<BatchSequence> spare_sequences_;
+  std::vector<SequencePtr> ready_;
+  std::vector<Token> drafts_;  // the guesses of the sequence at hand
 };
 
 }  // namespace sluice

@@ -16,23 +16,48 @@ int round_up_to_page(int n) { return CacheBook::pages_for(n) * kPageTokens; }
 
 }  // namespace
 
-Batch Scheduler::next() {
-  Batch batch;
+void Scheduler::next(Batch& batch) {
+  recycle(batch);
   Flight flight;
+  if (!spare_flights_.empty()) {
+    flight = std::move(spare_flights_.back());
+    spare_flights_.pop_back();
+  }
   batch.id = flight.id = next_batch_;
   admit();
   add_decodes(batch, flight);
   add_prefills(batch, flight);
   if (batch.empty()) {
     CHECK(!flights_.empty() || sequences_.empty() || !events_.empty());
-    return batch;
+    spare_flights_.push_back(std::move(flight));
+    return;
   }
   ++next_batch_;
   ++stats_.batches;
   stats_.rows += batch.rows.size();
   flight.rows = batch.rows;
   flights_.push_back(std::move(flight));
-  return batch;
+}
+
+/// Empties a batch and keeps the memory of its parts.
+void Scheduler::recycle(Batch& batch) {
+  for (BatchSequence& sequence : batch.sequences) {
+    sequence.sampling.reset();
+    spare_sequences_.push_back(std::move(sequence));
+  }
+  batch.sequences.clear();
+  batch.rows.clear();
+  batch.page_copies.clear();
+  batch.masks.clear();
+}
+
+BatchSequence& Scheduler::add_sequence(Batch& batch) {
+  if (spare_sequences_.empty()) return batch.sequences.emplace_back();
+  BatchSequence& sequence = batch.sequences.emplace_back(std::move(spare_sequences_.back()));
+  spare_sequences_.pop_back();
+  sequence.history.clear();
+  sequence.state_load = -1;
+  return sequence;
 }
 
 void Scheduler::admit() {
@@ -63,6 +88,9 @@ bool Scheduler::try_admit(Sequence& sequence) {
     book_.release(sequence.cache);
     return false;
   }
+  const int n_expected = static_cast<int>(sequence.n_expected()) + 1;
+  sequence.cache.pages.reserve(static_cast<size_t>(CacheBook::pages_for(n_expected)));
+  if (book_.recurrent()) sequence.cache.snapshots.reserve(4);
   sequence.n_computed = sequence.n_scheduled = n_cached;
   if (!sequence.spoke) sequence.n_cached = std::min(n_cached, sequence.n_prompt);
   stats_.cached_tokens += static_cast<uint64_t>(n_cached);
@@ -93,27 +121,28 @@ bool Scheduler::make_room(Batch& batch, Sequence& sequence, int n_rows) {
 }
 
 void Scheduler::add_decodes(Batch& batch, Flight& flight) {
-  std::vector<SequencePtr> ready;
+  ready_.clear();
   int n_decoding = 0;
   bool prefill_waits = false;
   for (Sequence* sequence : running_) {
     if (sequence->n_pending() <= 1) ++n_decoding;
     if (sequence->decodes()) {
-      ready.push_back(sequences_.at(sequence->id));
+      ready_.push_back(sequences_.at(sequence->id));
     } else if (sequence->n_pending() > 0) {
       prefill_waits = true;
     }
   }
-  // Who was longest without a row comes first; running_ is in order of the key.
-  std::stable_sort(ready.begin(), ready.end(), [](const SequencePtr& a, const SequencePtr& b) {
-    return a->last_turn < b->last_turn;
+  // Who was longest without a row comes first.
+  std::sort(ready_.begin(), ready_.end(), [](const SequencePtr& a, const SequencePtr& b) {
+    return a->last_turn != b->last_turn ? a->last_turn < b->last_turn
+                                        : SoonerSequence()(a.get(), b.get());
   });
   const int share = std::min((n_decoding + depth_ - 1) / depth_, options_.chunk);
-  const int n_decodes = std::min(share, static_cast<int>(ready.size()));
+  const int n_decodes = std::min(share, static_cast<int>(ready_.size()));
   int for_drafts = options_.chunk - n_decodes;
   if (prefill_waits) for_drafts /= 2;
   int n_added = 0;
-  for (const SequencePtr& sequence : ready) {
+  for (const SequencePtr& sequence : ready_) {
     if (n_added == n_decodes) break;
     if (!sequence->running || !make_room(batch, *sequence, 1)) continue;
     const size_t before = batch.rows.size();
@@ -131,29 +160,32 @@ void Scheduler::add_decode(Batch& batch, Flight& flight, const SequencePtr& sequ
   work.sequence = sequence;
   work.decode = true;
   work.row_cost = row_cost_.relative(n_decodes);
-  std::vector<Token> drafts = guess(s, max_draft, work.row_cost);
+  guess(s, max_draft, work.row_cost);
   Masks masks;
-  if (!constrain(s, drafts, masks)) return;
+  if (!constrain(s, masks)) return;
   // Guesses take no space from other sequences.
-  while (!drafts.empty() && !book_.grow(s.cache, s.n_tokens() + static_cast<int>(drafts.size()))) {
-    drafts.pop_back();
+  while (!drafts_.empty() &&
+         !book_.grow(s.cache, s.n_tokens() + static_cast<int>(drafts_.size()))) {
+    drafts_.pop_back();
   }
-  while (book_.recurrent() && work.draft_slots.size() < drafts.size()) {
+  work.first_draft = flight.draft_slots.size();
+  for (size_t i = 0; book_.recurrent() && i < drafts_.size(); ++i) {
     const int32_t slot = book_.take_slot();
     if (slot < 0) {
-      drafts.resize(work.draft_slots.size());
+      drafts_.resize(i);
     } else {
-      work.draft_slots.push_back(slot);
+      flight.draft_slots.push_back(slot);
     }
   }
-  work.n_drafts = static_cast<int>(drafts.size());
+  work.n_drafts = static_cast<int>(drafts_.size());
   work.n_rows = 1 + work.n_drafts;
-  if (!masks.empty()) masks.resize(drafts.size() + 1);
-  add_rows(batch, flight, std::move(work), drafts, std::move(masks));
+  if (!masks.empty()) masks.resize(drafts_.size() + 1);
+  add_rows(batch, flight, std::move(work), std::move(masks));
 }
 
-std::vector<Token> Scheduler::guess(Sequence& s, int max_draft, double row_cost) {
-  if (!s.speculates) return {};
+void Scheduler::guess(Sequence& s, int max_draft, double row_cost) {
+  drafts_.clear();
+  if (!s.speculates) return;
   // Every guess may turn into a token, and one more follows the last.
   max_draft = std::min({max_draft, options_.max_draft, s.limit - s.n_tokens() - 1,
                         s.request.max_tokens - s.n_generated() - 1});
@@ -161,17 +193,17 @@ std::vector<Token> Scheduler::guess(Sequence& s, int max_draft, double row_cost)
   if (s.n_generated() < s.request.min_tokens) {
     max_draft = std::min(max_draft, s.request.min_tokens - s.n_generated() - 1);
   }
-  return s.lookup.propose(max_draft, row_cost);
+  s.lookup.propose(max_draft, row_cost, drafts_);
 }
 
 /// The masks of the row of the last token and of the guesses after it; guesses that the constraint
 /// refuses are cut off. False if the constraint itself failed, and with it the sequence.
-bool Scheduler::constrain(Sequence& s, std::vector<Token>& drafts, Masks& masks) {
+bool Scheduler::constrain(Sequence& s, Masks& masks) {
   if (!s.request.constraint) return true;
   TokenConstraint& constraint = *s.request.constraint;
   try {
     int n_accepted = 0;
-    for (size_t i = 0; i <= drafts.size(); ++i) {
+    for (size_t i = 0; i <= drafts_.size(); ++i) {
       std::vector<uint32_t>& mask = masks.emplace_back();
       constraint.allowed(mask);
       if (!s.never_ends() && s.n_generated() + static_cast<int>(i) < s.request.min_tokens) {
@@ -185,9 +217,9 @@ bool Scheduler::constrain(Sequence& s, std::vector<Token>& drafts, Masks& masks)
           mask = std::move(longer);
         }
       }
-      if (i == drafts.size()) break;
-      if (!constraint.accept(drafts[i])) {
-        drafts.resize(i);
+      if (i == drafts_.size()) break;
+      if (!constraint.accept(drafts_[i])) {
+        drafts_.resize(i);
         break;
       }
       ++n_accepted;
@@ -217,12 +249,13 @@ int Scheduler::prefill_rows(const Sequence& s, int budget) const {
 }
 
 void Scheduler::add_prefills(Batch& batch, Flight& flight) {
-  std::vector<SequencePtr> ready;
+  ready_.clear();
   for (Sequence* sequence : running_) {
-    if (!sequence->decodes() && sequence->n_pending() > 0)
-      ready.push_back(sequences_.at(sequence->id));
+    if (!sequence->decodes() && sequence->n_pending() > 0) {
+      ready_.push_back(sequences_.at(sequence->id));
+    }
   }
-  for (const SequencePtr& sequence : ready) {
+  for (const SequencePtr& sequence : ready_) {
     const int budget = options_.chunk - static_cast<int>(batch.rows.size());
     if (budget <= 0) return;
     const int n_rows = prefill_rows(*sequence, budget);
@@ -236,22 +269,21 @@ void Scheduler::add_prefill(Batch& batch, Flight& flight, const SequencePtr& seq
   work.sequence = sequence;
   work.n_rows = n_rows;
   Masks masks;
-  std::vector<Token> no_drafts;
+  drafts_.clear();
   const bool is_last = n_rows == sequence->n_pending();
-  if (is_last && sequence->request.max_tokens > 0 && !constrain(*sequence, no_drafts, masks)) {
+  if (is_last && sequence->request.max_tokens > 0 && !constrain(*sequence, masks)) {
     return;
   }
   flight.decode_only = false;
   stats_.prompt_tokens += static_cast<uint64_t>(n_rows);
-  add_rows(batch, flight, std::move(work), {}, std::move(masks));
+  add_rows(batch, flight, std::move(work), std::move(masks));
 }
 
-void Scheduler::add_rows(Batch& batch, Flight& flight, Work work, std::span<const Token> drafts,
-                         Masks masks) {
+void Scheduler::add_rows(Batch& batch, Flight& flight, Work work, Masks masks) {
   Sequence& s = *work.sequence;
   const int first = s.n_scheduled;
   work.first_row = static_cast<int>(batch.rows.size());
-  BatchSequence& described = batch.sequences.emplace_back();
+  BatchSequence& described = add_sequence(batch);
   described.id = s.id;
   described.first_row = work.first_row;
   described.n_rows = work.n_rows;
@@ -260,7 +292,7 @@ void Scheduler::add_rows(Batch& batch, Flight& flight, Work work, std::span<cons
     row.position = first + i;
     row.token = row.position < s.n_tokens()
                     ? s.tokens[static_cast<size_t>(row.position)]
-                    : drafts[static_cast<size_t>(row.position - s.n_tokens())];
+                    : drafts_[static_cast<size_t>(row.position - s.n_tokens())];
     row.sequence = static_cast<int32_t>(batch.sequences.size()) - 1;
     row.sample = row.position >= s.n_tokens() - 1 && s.request.max_tokens > 0;
     if (row.sample && !masks.empty()) {
@@ -278,14 +310,16 @@ void Scheduler::add_rows(Batch& batch, Flight& flight, Work work, std::span<cons
     }
   }
   const int end = first + work.n_rows;
+  described.pages.reserve(s.cache.pages.capacity());
   described.pages.assign(s.cache.pages.begin(), s.cache.pages.begin() + CacheBook::pages_for(end));
   if (book_.recurrent()) described.state_load = add_states(batch, flight, work);
   const bool no_end = s.n_generated() < s.request.min_tokens && s.sampling_no_end;
   described.sampling = no_end ? s.sampling_no_end : s.sampling;
   described.n_prompt = s.n_prompt;
   if (work.samples && s.sampling->needs_history()) {
+    described.history.reserve(s.tokens.capacity() + static_cast<size_t>(options_.max_draft));
     described.history = s.tokens;
-    described.history.insert(described.history.end(), drafts.begin(), drafts.end());
+    described.history.insert(described.history.end(), drafts_.begin(), drafts_.end());
   }
   s.n_scheduled = std::min(end, s.n_tokens());
   s.last_turn = next_turn_++;
@@ -305,7 +339,7 @@ int32_t Scheduler::add_states(Batch& batch, Flight& flight, Work& work) {
   if (work.decode) {
     rows[0].state_save = save;
     for (int i = 0; i < work.n_drafts; ++i) {
-      rows[1 + i].state_save = work.draft_slots[static_cast<size_t>(i)];
+      rows[1 + i].state_save = flight.draft_slots[work.first_draft + static_cast<size_t>(i)];
     }
     return load;
   }

@@ -47,13 +47,25 @@ int n_rows_of(const Batch& batch, RequestId id) {
   return sequence ? sequence->n_rows : 0;
 }
 
+Batch next_batch(Scheduler& scheduler) {
+  Batch batch;
+  scheduler.next(batch);
+  return batch;
+}
+
+std::vector<Emission> take_events(Scheduler& scheduler) {
+  std::vector<Emission> events;
+  scheduler.take_events(events);
+  return events;
+}
+
 /// Computes `n` batches one after the other; the last one.
 Batch step(Scheduler& scheduler, int n = 1) {
   Batch batch;
   for (int i = 0; i < n; ++i) {
-    batch = scheduler.next();
+    batch = next_batch(scheduler);
     if (!batch.empty()) scheduler.accept(answer(batch));
-    scheduler.take_events();
+    take_events(scheduler);
   }
   return batch;
 }
@@ -110,7 +122,7 @@ TEST(Scheduler, EachBatchUnderWayTakesItsShare) {
   size_t n_rows = 0;
   for (int i = 0; i < 60; ++i) {
     while (under_way.size() < 3) {
-      Batch batch = scheduler.next();
+      Batch batch = next_batch(scheduler);
       if (batch.empty()) break;
       under_way.push_back(std::move(batch));
     }
@@ -137,7 +149,7 @@ TEST(Scheduler, ChunksOfOnePromptFollowEachOther) {
   std::vector<Batch> batches;
   int n_rows = 0;
   for (int i = 0; i < 4; ++i) {
-    const Batch& batch = batches.emplace_back(scheduler.next());
+    const Batch& batch = batches.emplace_back(next_batch(scheduler));
     const BatchSequence* rows = rows_of(batch, a);
     ASSERT_NE(rows, nullptr);
     EXPECT_EQ(batch.rows.front().position, n_rows);
@@ -148,9 +160,9 @@ TEST(Scheduler, ChunksOfOnePromptFollowEachOther) {
     n_rows += rows->n_rows;
   }
   EXPECT_EQ(n_rows, 400);
-  EXPECT_TRUE(scheduler.next().empty());
+  EXPECT_TRUE(next_batch(scheduler).empty());
   for (const Batch& batch : batches) scheduler.accept(answer(batch));
-  EXPECT_EQ(scheduler.take_events().size(), 1u);
+  EXPECT_EQ(take_events(scheduler).size(), 1u);
 }
 
 TEST(Scheduler, PrioritiesAge) {
@@ -220,16 +232,16 @@ TEST(Scheduler, CancelFreesAtOnceOrWhenTheBatchIsBack) {
   for (int depth : {1, 2}) {
     Scheduler scheduler({.prefix_cache = false}, {.n_pages = 20, .n_state_slots = 3}, depth);
     const RequestId a = scheduler.submit(request(300, 5), 0);
-    const Batch batch = scheduler.next();
+    const Batch batch = next_batch(scheduler);
     const int n_free = scheduler.book().n_free_pages();
     EXPECT_TRUE(scheduler.cancel(a));
     EXPECT_FALSE(scheduler.cancel(a));
     EXPECT_EQ(scheduler.book().n_free_pages(), n_free);
-    EXPECT_TRUE(scheduler.next().empty());
+    EXPECT_TRUE(next_batch(scheduler).empty());
     scheduler.accept(answer(batch));
     EXPECT_EQ(scheduler.book().n_free_pages(), 20);
     EXPECT_EQ(scheduler.book().n_free_slots(), 3);
-    const auto events = scheduler.take_events();
+    const auto events = take_events(scheduler);
     ASSERT_EQ(events.size(), 1u);
     EXPECT_EQ(events[0].event.finish, FinishReason::kCancelled);
     EXPECT_TRUE(scheduler.idle());
@@ -270,9 +282,9 @@ TEST(Scheduler, GuessesAreTrimmedToWhatWasDrawn) {
   }
   r.max_tokens = 50;
   const RequestId id = scheduler.submit(std::move(r), 0);
-  Batch batch = scheduler.next();
+  Batch batch = next_batch(scheduler);
   scheduler.accept(answer(batch, 1));
-  batch = scheduler.next();
+  batch = next_batch(scheduler);
   const BatchSequence& s = *rows_of(batch, id);
   ASSERT_GT(s.n_rows, 3);
   std::vector<int32_t> slots;
@@ -287,7 +299,7 @@ TEST(Scheduler, GuessesAreTrimmedToWhatWasDrawn) {
   result.rows[0].token = 2;
   result.rows[1].token = 3;
   scheduler.accept(result);
-  const auto events = scheduler.take_events();
+  const auto events = take_events(scheduler);
   ASSERT_EQ(events.size(), 4u);
   EXPECT_EQ(events[1].event.token, 2);
   EXPECT_FALSE(events[1].event.drafted);
@@ -295,7 +307,7 @@ TEST(Scheduler, GuessesAreTrimmedToWhatWasDrawn) {
   EXPECT_TRUE(events[2].event.drafted);
   EXPECT_EQ(events[3].event.token, 9);
   EXPECT_EQ(events[3].event.position, 63);
-  batch = scheduler.next();
+  batch = next_batch(scheduler);
   ASSERT_EQ(batch.rows.size(), 1u);
   EXPECT_EQ(batch.rows[0].token, 9);
   EXPECT_EQ(batch.rows[0].position, 63);
@@ -316,7 +328,7 @@ TEST(Scheduler, RowsCarryWhatSamplingNeeds) {
   r.min_tokens = 2;
   r.end_tokens = {7};
   scheduler.submit(r, 0);
-  Batch batch = scheduler.next();
+  Batch batch = next_batch(scheduler);
   EXPECT_EQ(batch.sequences[0].history, r.prompt);
   EXPECT_EQ(batch.sequences[0].n_prompt, 5);
   ASSERT_EQ(batch.sequences[0].sampling->logit_bias.size(), 1u);

@@ -1,6 +1,8 @@
 // A request being served.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -43,6 +45,12 @@ struct Sequence {
 
   int n_tokens() const { return static_cast<int>(tokens.size()); }
   int n_generated() const { return n_tokens() - n_prompt; }
+  /// How many tokens memory is set aside for from the start.
+  size_t n_expected() const {
+    constexpr int64_t kMost = 1 << 16;
+    return static_cast<size_t>(
+        std::min({int64_t{n_prompt} + request.max_tokens, int64_t{limit}, kMost}));
+  }
   int n_pending() const { return n_tokens() - n_scheduled; }
   /// Its only row to compute is that of the last token, and nothing of it is under way.
   bool decodes() const { return n_pending() == 1 && n_in_flight == 0; }

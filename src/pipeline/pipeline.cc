@@ -112,11 +112,11 @@ void Pipeline::stop() {
   }
 }
 
-void Pipeline::submit(Batch batch) {
+void Pipeline::submit(Batch& batch) {
   CHECK(!free_frames_.empty());
   Frame& frame = *free_frames_.back();
   free_frames_.pop_back();
-  frame.batch = std::move(batch);
+  std::swap(frame.batch, batch);
   frame.reserve(int64_t(frame.batch.rows.size()));
   frame.result.batch = frame.batch.id;
   frame.result.rows.clear();
@@ -127,7 +127,7 @@ void Pipeline::submit(Batch batch) {
   CHECK(inbox_.front()->push(&frame));
 }
 
-Result Pipeline::next() {
+void Pipeline::next(Result& result) {
   CHECK(free_frames_.size() < frames_.size());
   Group& group = *groups_.front();
   int64_t idle_from = now_ns();
@@ -136,7 +136,8 @@ Result Pipeline::next() {
     Frame* frame = nullptr;
     if (finished_->pop(frame)) {
       free_frames_.push_back(frame);
-      return std::move(frame->result);
+      std::swap(frame->result, result);
+      return;
     }
     if (serve(group)) {
       idle_from = now_ns();

@@ -32,8 +32,8 @@ class Pipeline : public Executor {
            const PipelineOptions& options);
   ~Pipeline() override;
 
-  void submit(Batch batch) override;
-  Result next() override;
+  void submit(Batch& batch) override;
+  void next(Result& result) override;
   int depth() const override { return int(groups_.size()); }
   CachePools pools() const override { return pools_; }
 

@@ -168,8 +168,9 @@ std::vector<float> run(Pipeline& pipeline, const std::vector<int32_t>& tokens, i
       if (n_mate > 0) others[i].add(batch, mate_tokens);
     }
     if (others.empty()) main.add(batch, std::span(tokens).subspan(at, n));
-    pipeline.submit(std::move(batch));
-    const Result result = pipeline.next();
+    pipeline.submit(batch);
+    Result result;
+    pipeline.next(result);
     EXPECT_EQ(result.error, "");
     const auto first = result.logits.begin() + long(before * vocab);
     logits.insert(logits.end(), first, first + long(n * vocab));
@@ -234,8 +235,9 @@ TEST_P(Golden, TrimGoesBackExactly) {
     feeder.add(batch, rows, -1);
     batch.rows[0].state_save = int32_t(at % 5 + 1);  // the state after the token that counts
     batch.rows[2].state_save = 8;
-    pipeline->submit(std::move(batch));
-    const Result result = pipeline->next();
+    pipeline->submit(batch);
+    Result result;
+    pipeline->next(result);
     got.insert(got.end(), result.logits.begin(), result.logits.begin() + long(vocab));
     feeder.n_done -= 2;
     feeder.slot = int32_t(at % 5 + 1);
@@ -282,10 +284,11 @@ TEST(Pipeline, StagesOnTheirOwnCoresKeepSeveralBatchesUnderWay) {
                   .page_copies = {},
                   .masks = {}};
       feeder->add(batch, std::span(tokens).subspan(size_t(step), 1));
-      pipeline.submit(std::move(batch));
+      pipeline.submit(batch);
     }
     for (int i = 0; i < 2; ++i) {
-      Result result = pipeline.next();
+      Result result;
+      pipeline.next(result);
       EXPECT_EQ(result.batch, uint64_t(step * 2 + i));
       first[i] = std::move(result.logits);
     }

@@ -86,20 +86,20 @@ void Stage::run(Frame& frame, const Hop& hop) {
 void Stage::finish(Frame& frame, const Tensor& x) {
   const Batch& batch = frame.batch;
   Result& result = frame.result;
-  std::vector<int32_t> wanted;
+  wanted_.clear();
   for (int32_t r = 0; r < int32_t(batch.rows.size()); ++r) {
-    if (batch.rows[size_t(r)].wanted()) wanted.push_back(r);
+    if (batch.rows[size_t(r)].wanted()) wanted_.push_back(r);
   }
-  for (size_t first = 0; first < wanted.size(); first += kHeadRows) {
-    const int64_t n = std::min<int64_t>(kHeadRows, int64_t(wanted.size() - first));
+  for (size_t first = 0; first < wanted_.size(); first += kHeadRows) {
+    const int64_t n = std::min<int64_t>(kHeadRows, int64_t(wanted_.size() - first));
     const Arena::Mark mark = pass_.arena().mark();
     Tensor rows = pass_.tensor(n, x.dim);
     for (int64_t i = 0; i < n; ++i) {
-      std::memcpy(rows.row(i), x.row(wanted[first + size_t(i)]), size_t(x.dim) * sizeof(float));
+      std::memcpy(rows.row(i), x.row(wanted_[first + size_t(i)]), size_t(x.dim) * sizeof(float));
     }
     const Tensor logits = model_.head(pass_, rows);  // (n, vocab)
     for (int64_t i = 0; i < n; ++i) {
-      const int32_t r = wanted[first + size_t(i)];
+      const int32_t r = wanted_[first + size_t(i)];
       const std::span<const float> values(logits.row(i), size_t(model_.vocab));
       if (batch.rows[size_t(r)].logits) {
         result.logits.insert(result.logits.end(), values.begin(), values.end());

@@ -45,7 +45,7 @@ class Stage {
   Sampler sampler_;
 
   // Of the batch at hand; kept to avoid allocation.
-  std::vector<int32_t> positions_, tokens_, state_save_;
+  std::vector<int32_t> positions_, tokens_, state_save_, wanted_;
   std::vector<Segment> segments_;
 };
 
