@@ -209,8 +209,8 @@ class ChatTest(ServerCase):
                  ({"seed": "x"}, "seed"), ({"top_logprobs": 2}, "top_logprobs"),
                  ({"logit_bias": {"x": 1}}, "logit_bias"), ({"stream": "yes"}, "stream"),
                  ({"tools": [1]}, "tools[0]"), ({"tools": [{}]}, "tools[0].type"),
-                 ({"tool_choice": "required"}, "tool_choice"),
-                 ({"response_format": {"type": "json_object"}}, "response_format.type"),
+                 ({"tool_choice": "always"}, "tool_choice"),
+                 ({"response_format": {"type": "yaml"}}, "response_format.type"),
                  ({"reasoning_effort": "ultra"}, "reasoning_effort"),
                  ({"service_tier": "gold"}, "service_tier")]
         for fields, param in cases:

@@ -33,7 +33,7 @@ struct AnswerFormat {
 };
 
 struct ChatRequest {
-  /// As the chat completions API has them, contents already plain texts (see read_messages()).
+  /// As read_messages() returns them.
   OrderedJson messages = OrderedJson::array();
   std::vector<ChatTool> tools;
   ToolChoice tool_choice = ToolChoice::kAuto;
@@ -77,6 +77,8 @@ struct ChatUsage : Usage {
 };
 
 struct ChatSinks {
+  /// Nothing is wrong with the request: called before start_chat() returns and before the others.
+  std::function<void()> accepted;
   std::function<void(ChatPiece)> piece;  // in order within a choice
   /// After the last piece of the last choice; `error` is empty if all went well. Never called after
   /// a cancel.
@@ -86,9 +88,9 @@ struct ChatSinks {
 /// The tokens of the prompt that a request stands for. Throws ApiError.
 std::vector<Token> chat_prompt(const ChatRequest& request, const ServedModel& model);
 
-/// Starts the answer; everything wrong with the request is thrown as ApiError before. The sinks are
-/// called on the engine's thread. The caller cancels what start_chat() returns when its client
-/// goes.
+/// Starts the answer; everything wrong with the request is thrown as ApiError before. `piece` and
+/// `done` are called on the engine's thread. The caller cancels what start_chat() returns when its
+/// client goes (see cancel_with_client()).
 std::shared_ptr<Generation> start_chat(const ServedModel& model, ChatRequest request,
                                        ChatSinks sinks);
 

@@ -49,8 +49,8 @@ OrderedJson read_tool_calls(const Fields& message, const OrderedJson& calls) {
   return result;
 }
 
-OrderedJson read_message(const OrderedJson& json, size_t number) {
-  const Fields fields(json, fmt::format("messages[{}]", number));
+OrderedJson read_message(const OrderedJson& json, const std::string& path) {
+  const Fields fields(json, path);
   if (fields.find("role") == nullptr) fields.fail("role", "a string");
   const std::string role =
       *fields.choice("role", {"system", "developer", "user", "assistant", "tool", "function"});
@@ -68,55 +68,117 @@ OrderedJson read_message(const OrderedJson& json, size_t number) {
   return message;
 }
 
-/// nullptr unless the request offers tools.
-const OrderedJson* read_tools(const Fields& body) {
-  const OrderedJson* tools = body.array("tools");
-  for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
-    const Fields tool((*tools)[i], fmt::format("tools[{}]", i));
-    if (tool.required_text("type") != "function") tool.fail("type", "function");
-    const OrderedJson* function = tool.object("function");
-    if (function == nullptr) tool.fail("function", "an object");
-    const Fields fields(*function, tool.path("function"));
-    fields.required_text("name");
-    fields.object("parameters");
+ChatTool read_function(const Fields& tool) {
+  const OrderedJson* function = tool.object("function");
+  if (function == nullptr) tool.fail("function", "an object");
+  const Fields fields(*function, tool.path("function"));
+  ChatTool result;
+  result.name = fields.required_text("name");
+  result.description = fields.text("description").value_or("");
+  if (const OrderedJson* parameters = fields.object("parameters")) result.parameters = *parameters;
+  return result;
+}
+
+/// A tool that takes text.
+ChatTool read_custom(const Fields& tool) {
+  const OrderedJson* custom = tool.object("custom");
+  if (custom == nullptr) tool.fail("custom", "an object");
+  const Fields fields(*custom, tool.path("custom"));
+  ChatTool result;
+  result.is_custom = true;
+  result.name = fields.required_text("name");
+  result.description = fields.text("description").value_or("");
+  const OrderedJson* format = fields.object("format");
+  if (format == nullptr) return result;
+  const Fields format_fields(*format, fields.path("format"));
+  if (format_fields.choice("type", {"text", "grammar"}) != "grammar") return result;
+  const OrderedJson* grammar = format_fields.object("grammar");
+  if (grammar == nullptr) format_fields.fail("grammar", "an object");
+  const Fields grammar_fields(*grammar, format_fields.path("grammar"));
+  result.grammar_is_regex = grammar_fields.choice("syntax", {"lark", "regex"}) == "regex";
+  result.grammar = grammar_fields.required_text("definition");
+  return result;
+}
+
+OrderedJson tool_json(const ChatTool& tool) {
+  OrderedJson parameters = tool.parameters;
+  if (tool.is_custom) {
+    parameters = {{"type", "object"},
+                  {"properties", {{"input", {{"type", "string"}}}}},
+                  {"required", {"input"}}};
+  } else if (parameters.is_null()) {
+    parameters = {{"type", "object"}, {"properties", OrderedJson::object()}};
   }
-  const OrderedJson* choice = body.find("tool_choice");
-  if (choice != nullptr && *choice != "auto" && *choice != "none") {
-    body.fail("tool_choice", "auto or none (this server cannot force a call)");
-  }
-  const bool wanted = tools != nullptr && !tools->empty() && (!choice || *choice != "none");
-  return wanted ? tools : nullptr;
+  return {{"type", "function"},
+          {"function",
+           {{"name", tool.name},
+            {"description", tool.description},
+            {"parameters", std::move(parameters)}}}};
 }
 
 }  // namespace
 
-OrderedJson read_messages(const Fields& body) {
-  const OrderedJson* messages = body.array("messages");
-  if (messages == nullptr || messages->empty()) {
-    body.fail("messages", "an array of at least one message");
+OrderedJson read_messages(const OrderedJson& messages, const std::string& param) {
+  if (!messages.is_array() || messages.empty()) {
+    throw ApiError(400, param + ": expected an array of at least one message", param);
   }
   OrderedJson result = OrderedJson::array();
-  for (size_t i = 0; i < messages->size(); ++i) result.push_back(read_message((*messages)[i], i));
+  for (size_t i = 0; i < messages.size(); ++i) {
+    result.push_back(read_message(messages[i], fmt::format("{}[{}]", param, i)));
+  }
   return result;
 }
 
-std::vector<Token> chat_prompt(const Fields& body, const ServedModel& model) {
-  TemplateInput input;
-  input.messages = read_messages(body);
-  if (const OrderedJson* tools = read_tools(body)) input.tools = *tools;
-  input.variables = model.template_variables;
-  const auto effort =
-      body.choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh", "max"});
-  if (effort) {
-    input.variables["reasoning_effort"] = *effort;
-    input.variables["enable_thinking"] = *effort != "none";
+void read_tools(const Fields& body, ChatRequest& request) {
+  const OrderedJson* tools = body.array("tools");
+  for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
+    const Fields tool((*tools)[i], fmt::format("tools[{}]", i));
+    if (tool.find("type") == nullptr) tool.fail("type", "function or custom");
+    const bool is_custom = tool.choice("type", {"function", "custom"}) == "custom";
+    request.tools.push_back(is_custom ? read_custom(tool) : read_function(tool));
   }
-  if (const OrderedJson* more = body.object("chat_template_kwargs")) input.variables.update(*more);
+  const OrderedJson* choice = body.find("tool_choice");
+  if (choice == nullptr || *choice == "auto") return;
+  if (*choice == "none") {
+    request.tool_choice = ToolChoice::kNone;
+  } else if (*choice == "required") {
+    request.tool_choice = ToolChoice::kRequired;
+  } else if (choice->is_object()) {
+    const Fields fields(*choice, "tool_choice");
+    const std::string type = fields.required_text("type");
+    const OrderedJson* named =
+        type == "function" || type == "custom" ? fields.object(type) : nullptr;
+    if (named == nullptr) fields.fail("type", "function or custom, and an object of that name");
+    request.tool_choice = ToolChoice::kNamed;
+    request.named_tool = Fields(*named, fields.path(type)).required_text("name");
+  } else {
+    body.fail("tool_choice", "auto, none, required or an object that names a tool");
+  }
+}
+
+std::optional<std::string> read_effort(const Fields& fields, std::string_view key) {
+  return fields.choice(key, {"none", "minimal", "low", "medium", "high", "xhigh", "max"});
+}
+
+std::vector<Token> chat_prompt(const ChatRequest& request, const ServedModel& model) {
+  TemplateInput input;
+  input.messages = request.messages;
+  if (!request.tools.empty() && request.tool_choice != ToolChoice::kNone) {
+    input.tools = OrderedJson::array();
+    for (const ChatTool& tool : request.tools) input.tools.push_back(tool_json(tool));
+  }
+  input.variables = model.template_variables;
+  if (request.effort) {
+    input.variables["reasoning_effort"] = *request.effort;
+    input.variables["enable_thinking"] = *request.effort != "none";
+  }
+  input.variables.update(request.template_variables);
   input.add_generation_prompt = true;
   try {
     return model.tokenizer->encode(model.chat->render(input), /*add_special=*/false);
   } catch (const Error& error) {
-    throw ApiError(400, fmt::format("messages: {}", error.what()), "messages");
+    throw ApiError(400, fmt::format("{}: {}", request.messages_param, error.what()),
+                   request.messages_param);
   }
 }
 

@@ -5,17 +5,17 @@
 #include <vector>
 
 #include "base/json.h"
-#include "serve/fields.h"
-#include "serve/openai.h"
+#include "serve/chat.h"
 
 namespace sluice {
 
-/// The messages as templates want them: contents are texts, developers are systems, arguments of
-/// calls are objects. Throws ApiError.
-OrderedJson read_messages(const Fields& body);
+/// The messages of a chat completion as templates want them: contents are texts, developers are
+/// systems, arguments of calls are objects. `param` is the array's name in errors. Throws ApiError.
+OrderedJson read_messages(const OrderedJson& messages, const std::string& param = "messages");
 
-/// The tokens of the prompt that `body` (messages, tools, reasoning_effort, ...) describes. Throws
-/// ApiError.
-std::vector<Token> chat_prompt(const Fields& body, const ServedModel& model);
+/// "tools" and "tool_choice" as the chat completions API has them.
+void read_tools(const Fields& body, ChatRequest& request);
+/// "reasoning_effort" and such: one of the seven levels, checked; unset if absent.
+std::optional<std::string> read_effort(const Fields& fields, std::string_view key);
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
 #include "serve/generation.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "serve/stop_filter.h"
@@ -9,7 +10,7 @@ namespace sluice {
 
 struct Generation::Choice {
   Choice(int choice_number, const Tokenizer& tokenizer, const std::vector<std::string>& stop)
-      : number(choice_number), detokenizer(tokenizer, /*skip_special=*/true), filter(stop) {}
+      : number(choice_number), detokenizer(tokenizer, /*skip_special=*/false), filter(stop) {}
 
   int number;
   RequestId id = 0;
@@ -18,6 +19,7 @@ struct Generation::Choice {
   StopFilter filter;
   size_t n_seen = 0, n_shown = 0;    // bytes of text: of tokens so far, given out
   std::vector<ScoredToken> pending;  // scores of tokens whose text is held back
+  int n_tokens = 0;                  // since the last piece
   double last_us = 0;
 };
 
@@ -65,6 +67,7 @@ void Generation::submit(Engine& engine, int number) {
   Request request = request_.request;
   request.prompt = request_.prompts[size_t(number / request_.n)];
   request.sampling.seed += uint64_t(number % request_.n);
+  if (request_.constrain) request.constraint = request_.constrain();
   if (number % request_.n == 0) usage_.prompt_tokens += int64_t(request.prompt.size());
   request.sink = [self = shared_from_this(), &engine, &choice](const TokenEvent& event) {
     return self->take(engine, choice, event);
@@ -94,8 +97,12 @@ bool Generation::take(Engine& engine, Choice& choice, const TokenEvent& event) {
   const bool has_news =
       !piece.text.empty() || !piece.scores.empty() || !piece.prompt_logprobs.empty() || ended;
   if (event.finish == FinishReason::kError && error_.empty()) error_ = event.error;
-  if (has_news && error_.empty()) sinks_.piece(std::move(piece));
-  if (!ended) return true;
+  bool goes_on = !ended;
+  if (has_news && error_.empty()) {
+    piece.n_tokens = std::exchange(choice.n_tokens, 0);
+    goes_on = sinks_.piece(std::move(piece)) && goes_on;
+  }
+  if (goes_on) return true;
   choice.open = false;
   if (!error_.empty()) {
     const std::string error = error_;
@@ -110,12 +117,15 @@ bool Generation::take(Engine& engine, Choice& choice, const TokenEvent& event) {
 void Generation::add_token(Choice& choice, const TokenEvent& event, Piece& piece) {
   measure(choice);
   ++usage_.completion_tokens;
+  ++choice.n_tokens;
   const bool is_end = event.finish == FinishReason::kStop;  // an end token has no text
   if (is_end) return;
   if (request_.request.sampling.n_top_logprobs >= 0) {
     choice.pending.push_back({event.token, event.logprob, event.top, choice.n_seen});
   }
-  const std::string text = choice.detokenizer.push(event.token);
+  const bool hidden = tokenizer_.is_special(event.token) &&
+                      !std::ranges::binary_search(request_.visible, event.token);
+  const std::string text = hidden ? "" : choice.detokenizer.push(event.token);
   choice.n_seen += text.size();
   piece.text = choice.filter.push(text);
   choice.n_shown += piece.text.size();

@@ -29,6 +29,7 @@ struct Piece {
   std::vector<ScoredToken> scores;  // of the tokens of `text`, if asked for
   FinishReason finish = FinishReason::kNone;
   std::vector<float> prompt_logprobs;  // with the first piece, if asked for
+  int n_tokens = 0;                    // that were sampled since the choice's last piece
 };
 
 struct Usage {
@@ -42,12 +43,17 @@ struct GenerationRequest {
   /// i.
   Request request;
   std::vector<std::string> stop;
+  /// Special tokens that are part of the text, ascending; no others are.
+  std::vector<Token> visible;
+  /// Called once per choice, on the engine's thread; empty: nothing restricts the tokens.
+  std::function<std::shared_ptr<TokenConstraint>()> constrain;
 };
 
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   struct Sinks {
-    std::function<void(Piece)> piece;  // in order within a choice
+    /// In order within a choice; false ends the choice, without another piece.
+    std::function<bool(Piece)> piece;
     /// After the last piece of the last choice; `error` is empty if all went well. Never called
     /// after cancel().
     std::function<void(const std::string& error, const Usage& usage)> done;

@@ -153,13 +153,13 @@ int answer_limit(const ServedModel& model, size_t n_prompt, int64_t wanted,
   return int(std::min({wanted, left, kMaxInt}));
 }
 
-OrderedJson usage_json(const Usage& usage) {
+OrderedJson usage_json(const Usage& usage, int64_t reasoning_tokens) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
           {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
           {"completion_tokens_details",
-           {{"reasoning_tokens", 0},
+           {{"reasoning_tokens", reasoning_tokens},
             {"accepted_prediction_tokens", 0},
             {"rejected_prediction_tokens", 0}}}};
 }
@@ -168,10 +168,13 @@ const char* finish_reason_name(FinishReason reason) {
   return reason == FinishReason::kLength ? "length" : "stop";
 }
 
-void start_generation(const Call& call, GenerationRequest request, Generation::Sinks sinks) {
-  const ServedModel& model = *call.model;
-  const auto generation = Generation::start(*model.engine, *model.tokenizer, *model.metrics,
-                                            std::move(request), std::move(sinks));
+std::shared_ptr<Generation> start_generation(const ServedModel& model, GenerationRequest request,
+                                             Generation::Sinks sinks) {
+  return Generation::start(*model.engine, *model.tokenizer, *model.metrics, std::move(request),
+                           std::move(sinks));
+}
+
+void cancel_with_client(const Call& call, const std::shared_ptr<Generation>& generation) {
   // Weak: what the generation holds leads to the exchange.
   call.exchange->on_disconnect([weak = std::weak_ptr(generation)] {
     if (const auto open = weak.lock()) open->cancel();

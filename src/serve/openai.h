@@ -62,12 +62,15 @@ std::string read_service_tier(const Fields& body, Request& request);
 int answer_limit(const ServedModel& model, size_t n_prompt, int64_t wanted,
                  const std::string& param);
 
-OrderedJson usage_json(const Usage& usage);
+OrderedJson usage_json(const Usage& usage, int64_t reasoning_tokens = 0);
 /// "stop" or "length".
 const char* finish_reason_name(FinishReason reason);
 
-/// Starts the generation and ends it when the client goes.
-void start_generation(const Call& call, GenerationRequest request, Generation::Sinks sinks);
+/// Starts the generation.
+std::shared_ptr<Generation> start_generation(const ServedModel& model, GenerationRequest request,
+                                             Generation::Sinks sinks);
+/// Ends the generation when the client goes.
+void cancel_with_client(const Call& call, const std::shared_ptr<Generation>& generation);
 
 /// POST /v1/chat/completions; throws ApiError before anything is sent.
 void chat_completion(const OrderedJson& body, const Call& call);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "serve/chat.h"
 #include "serve/chat_prompt.h"
 #include "serve/openai.h"
 
@@ -48,6 +49,50 @@ OrderedJson base(const Call& call, const ChatOptions& options, const char* objec
           {"system_fingerprint", nullptr}};
 }
 
+const char* finish_name(ChatFinish finish) {
+  switch (finish) {
+    case ChatFinish::kLength:
+      return "length";
+    case ChatFinish::kToolCalls:
+      return "tool_calls";
+    case ChatFinish::kStop:
+    case ChatFinish::kNone:
+      break;
+  }
+  return "stop";
+}
+
+/// A call with its first or with more arguments.
+OrderedJson call_json(const ChatDelta& delta) {
+  const char* type = delta.is_custom ? "custom" : "function";
+  const char* text = delta.is_custom ? "input" : "arguments";
+  OrderedJson call = {{"index", delta.call}};
+  if (delta.kind == ChatDelta::Kind::kCallBegin) {
+    call["id"] = delta.id;
+    call["type"] = type;
+    call[type] = {{"name", delta.name}, {text, ""}};
+  } else {
+    call[type] = {{text, delta.text}};
+  }
+  return call;
+}
+
+/// Nothing for the end of a call: the next index or the finish tells.
+OrderedJson delta_json(const ChatDelta& delta) {
+  switch (delta.kind) {
+    case ChatDelta::Kind::kReasoning:
+      return {{"reasoning_content", delta.text}};
+    case ChatDelta::Kind::kText:
+      return {{"content", delta.text}};
+    case ChatDelta::Kind::kCallBegin:
+    case ChatDelta::Kind::kArguments:
+      return {{"tool_calls", OrderedJson::array({call_json(delta)})}};
+    case ChatDelta::Kind::kCallEnd:
+      break;
+  }
+  return OrderedJson::object();
+}
+
 /// The answer as chunks.
 class ChatStream {
  public:
@@ -56,27 +101,26 @@ class ChatStream {
     base_ = base(call_, options_, "chat.completion.chunk");
   }
 
-  void piece(const Piece& piece) {
-    const bool ended = piece.finish != FinishReason::kNone;
-    if (!piece.text.empty() || !piece.scores.empty() || (ended && !begun_[size_t(piece.choice)])) {
-      OrderedJson delta = OrderedJson::object();
-      // The role comes with the first text: a client's clock stops at the first chunk.
-      if (!begun_[size_t(piece.choice)]) delta["role"] = "assistant";
-      delta["content"] = piece.text;
-      begun_[size_t(piece.choice)] = true;
-      send_choice(piece.choice, piece.scores, std::move(delta), nullptr);
+  void piece(ChatPiece piece) {
+    const bool ended = piece.finish != ChatFinish::kNone;
+    const bool silent = piece.deltas.empty() && !begun_[size_t(piece.choice)];
+    if ((ended && silent) || (piece.deltas.empty() && !piece.scores.empty())) {
+      piece.deltas.emplace_back();
     }
-    if (ended)
-      send_choice(piece.choice, {}, OrderedJson::object(), finish_reason_name(piece.finish));
+    for (const ChatDelta& delta : piece.deltas) {
+      if (delta.kind == ChatDelta::Kind::kCallEnd) continue;
+      send_delta(piece.choice, std::exchange(piece.scores, {}), delta);
+    }
+    if (ended) send_choice(piece.choice, {}, OrderedJson::object(), finish_name(piece.finish));
   }
 
-  void done(const std::string& error, const Usage& usage) {
+  void done(const std::string& error, const ChatUsage& usage) {
     if (!error.empty()) {
       call_.exchange->send("data: " + http_error(500, error, "server_error").body + "\n\n");
     } else if (options_.include_usage) {
       OrderedJson chunk = base_;
       chunk["choices"] = OrderedJson::array();
-      chunk["usage"] = usage_json(usage);
+      chunk["usage"] = usage_json(usage, usage.reasoning_tokens);
       call_.exchange->send(event_of(chunk));
     }
     if (error.empty()) call_.exchange->send("data: [DONE]\n\n");
@@ -84,6 +128,15 @@ class ChatStream {
   }
 
  private:
+  void send_delta(int choice, const std::vector<ScoredToken>& scores, const ChatDelta& delta) {
+    OrderedJson json = OrderedJson::object();
+    // The role comes with the first text: a client's clock stops at the first chunk.
+    if (!begun_[size_t(choice)]) json["role"] = "assistant";
+    begun_[size_t(choice)] = true;
+    json.update(delta_json(delta));
+    send_choice(choice, scores, std::move(json), nullptr);
+  }
+
   void send_choice(int index, const std::vector<ScoredToken>& scores, OrderedJson delta,
                    const OrderedJson& finish) {
     OrderedJson choice = {{"index", index},
@@ -105,20 +158,64 @@ class ChatStream {
   std::vector<bool> begun_;
 };
 
+/// A choice of an answer that is sent as one object.
+struct Choice {
+  std::string text, reasoning;
+  std::vector<ChatDelta> calls;  // their `text`: all arguments
+  std::vector<ScoredToken> scores;
+  ChatFinish finish = ChatFinish::kNone;
+
+  void add(const ChatDelta& delta) {
+    switch (delta.kind) {
+      case ChatDelta::Kind::kReasoning:
+        reasoning += delta.text;
+        break;
+      case ChatDelta::Kind::kText:
+        text += delta.text;
+        break;
+      case ChatDelta::Kind::kCallBegin:
+        calls.push_back(delta);
+        break;
+      case ChatDelta::Kind::kArguments:
+        calls.back().text += delta.text;
+        break;
+      case ChatDelta::Kind::kCallEnd:
+        break;
+    }
+  }
+
+  OrderedJson message() const {
+    OrderedJson json = {{"role", "assistant"},
+                        {"content", text},
+                        {"refusal", nullptr},
+                        {"annotations", OrderedJson::array()}};
+    if (!reasoning.empty()) json["reasoning_content"] = reasoning;
+    if (calls.empty()) return json;
+    if (text.empty()) json["content"] = nullptr;
+    for (const ChatDelta& call : calls) {
+      const char* type = call.is_custom ? "custom" : "function";
+      const char* key = call.is_custom ? "input" : "arguments";
+      json["tool_calls"].push_back(
+          {{"id", call.id}, {"type", type}, {type, {{"name", call.name}, {key, call.text}}}});
+    }
+    return json;
+  }
+};
+
 /// The answer as one object.
 class ChatAnswer {
  public:
   ChatAnswer(Call call, ChatOptions options, int n_choices)
       : call_(std::move(call)), options_(std::move(options)), choices_(size_t(n_choices)) {}
 
-  void piece(Piece piece) {
-    Piece& whole = choices_[size_t(piece.choice)];
-    whole.text += piece.text;
+  void piece(ChatPiece piece) {
+    Choice& whole = choices_[size_t(piece.choice)];
+    for (const ChatDelta& delta : piece.deltas) whole.add(delta);
     for (ScoredToken& score : piece.scores) whole.scores.push_back(std::move(score));
     whole.finish = piece.finish;
   }
 
-  void done(const std::string& error, const Usage& usage) {
+  void done(const std::string& error, const ChatUsage& usage) {
     if (!error.empty()) {
       call_.exchange->respond(http_error(500, error, "server_error"));
       return;
@@ -127,35 +224,45 @@ class ChatAnswer {
     OrderedJson& list = answer["choices"] = OrderedJson::array();
     for (size_t i = 0; i < choices_.size(); ++i) {
       OrderedJson choice = {{"index", i},
-                            {"message",
-                             {{"role", "assistant"},
-                              {"content", choices_[i].text},
-                              {"refusal", nullptr},
-                              {"annotations", OrderedJson::array()}}},
+                            {"message", choices_[i].message()},
                             {"logprobs", nullptr},
-                            {"finish_reason", finish_reason_name(choices_[i].finish)}};
+                            {"finish_reason", finish_name(choices_[i].finish)}};
       if (options_.scored) {
         choice["logprobs"] = scores_json(*call_.model->tokenizer, choices_[i].scores);
       }
       list.push_back(std::move(choice));
     }
-    answer["usage"] = usage_json(usage);
+    answer["usage"] = usage_json(usage, usage.reasoning_tokens);
     call_.exchange->respond({200, dump(answer)});
   }
 
  private:
   Call call_;
   ChatOptions options_;
-  std::vector<Piece> choices_;
+  std::vector<Choice> choices_;
 };
 
+AnswerFormat read_format(const Fields& body) {
+  AnswerFormat format{.schema = {}, .grammar = {}, .param = "response_format"};
+  const OrderedJson* json = body.object("response_format");
+  if (json == nullptr) return format;
+  const Fields fields(*json, "response_format");
+  if (fields.find("type") == nullptr) fields.fail("type", "text, json_object or json_schema");
+  const auto type = fields.choice("type", {"text", "json_object", "json_schema"});
+  if (type == "json_object") format.kind = AnswerFormat::Kind::kJsonObject;
+  if (type != "json_schema") return format;
+  format.kind = AnswerFormat::Kind::kJsonSchema;
+  const OrderedJson* named = fields.object("json_schema");
+  if (named == nullptr) fields.fail("json_schema", "an object");
+  const Fields named_fields(*named, "response_format.json_schema");
+  const OrderedJson* schema = named_fields.object("schema");
+  if (schema == nullptr) named_fields.fail("schema", "an object");
+  format.schema = *schema;
+  format.param = "response_format.json_schema.schema";
+  return format;
+}
+
 void refuse_unsupported(const Fields& body) {
-  if (const OrderedJson* format = body.object("response_format")) {
-    const Fields fields(*format, "response_format");
-    if (fields.required_text("type") != "text") {
-      fields.fail("type", "text (this server cannot constrain answers)");
-    }
-  }
   for (const char* key : {"functions", "function_call", "audio", "web_search_options"}) {
     if (body.find(key) != nullptr) body.fail(key, "nothing: this server does not support it");
   }
@@ -180,12 +287,14 @@ ChatOptions read_options(const Fields& body, Request& request) {
 }
 
 template <typename Sink>
-void start_with(const Call& call, ChatOptions options, GenerationRequest request) {
-  const auto sink = std::make_shared<Sink>(call, std::move(options), request.n);
-  start_generation(
-      call, std::move(request),
-      {[sink](Piece piece) { sink->piece(std::move(piece)); },
-       [sink](const std::string& error, const Usage& usage) { sink->done(error, usage); }});
+void start_with(const Call& call, ChatOptions options, ChatRequest request,
+                std::function<void()> accepted) {
+  const auto sink = std::make_shared<Sink>(call, std::move(options), request.generation.n);
+  const auto generation = start_chat(
+      *call.model, std::move(request),
+      {std::move(accepted), [sink](ChatPiece piece) { sink->piece(std::move(piece)); },
+       [sink](const std::string& error, const ChatUsage& usage) { sink->done(error, usage); }});
+  cancel_with_client(call, generation);
 }
 
 }  // namespace
@@ -194,19 +303,29 @@ void chat_completion(const OrderedJson& json, const Call& call) {
   const Fields body(json);
   check_model(body, *call.model);
   refuse_unsupported(body);
-  GenerationRequest generation = read_generation(body, *call.model);
-  ChatOptions options = read_options(body, generation.request);
+  ChatRequest request;
+  request.generation = read_generation(body, *call.model);
+  ChatOptions options = read_options(body, request.generation.request);
   auto limit = body.integer("max_completion_tokens", 1, INT32_MAX);
   const auto older = body.integer("max_tokens", 1, INT32_MAX);
-  if (!limit) limit = older;
-  generation.prompts.push_back(chat_prompt(body, *call.model));
-  generation.request.max_tokens =
-      answer_limit(*call.model, generation.prompts[0].size(), limit.value_or(-1), "messages");
-  if (!options.stream)
-    return start_with<ChatAnswer>(call, std::move(options), std::move(generation));
-  call.exchange->start_stream();
-  call.exchange->on_silence([exchange = call.exchange.get()] { exchange->send(": wait\n\n"); });
-  start_with<ChatStream>(call, std::move(options), std::move(generation));
+  request.max_tokens = limit ? *limit : older.value_or(-1);
+  if (body.array("messages") == nullptr) body.fail("messages", "an array");
+  request.messages = read_messages(*body.array("messages"));
+  read_tools(body, request);
+  request.parallel_calls = body.boolean("parallel_tool_calls", true);
+  request.format = read_format(body);
+  request.effort = read_effort(body, "reasoning_effort");
+  if (const OrderedJson* variables = body.object("chat_template_kwargs")) {
+    request.template_variables = *variables;
+  }
+  if (!options.stream) {
+    return start_with<ChatAnswer>(call, std::move(options), std::move(request), nullptr);
+  }
+  start_with<ChatStream>(call, std::move(options), std::move(request), [&call] {
+    HttpExchange* exchange = call.exchange.get();
+    exchange->start_stream();
+    exchange->on_silence([exchange] { exchange->send(": wait\n\n"); });
+  });
 }
 
 }  // namespace sluice

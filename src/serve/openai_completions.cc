@@ -258,23 +258,27 @@ CompletionOptions read_options(const Fields& body, const ServedModel& model,
 void text_completion(const OrderedJson& json, const Call& call) {
   const Fields body(json);
   check_model(body, *call.model);
-  GenerationRequest generation = read_generation(body, *call.model);
-  read_service_tier(body, generation.request);
-  CompletionOptions options = read_options(body, *call.model, generation);
+  GenerationRequest request = read_generation(body, *call.model);
+  read_service_tier(body, request.request);
+  CompletionOptions options = read_options(body, *call.model, request);
   const int64_t wanted = body.integer("max_tokens", 0, INT32_MAX).value_or(kUsualTokens);
   if (wanted == 0 && !options.echo) body.fail("max_tokens", "at least 1 without echo");
   size_t longest = 0;
-  for (const auto& prompt : generation.prompts) longest = std::max(longest, prompt.size());
-  generation.request.max_tokens = answer_limit(*call.model, longest, wanted, "prompt");
+  for (const auto& prompt : request.prompts) longest = std::max(longest, prompt.size());
+  request.request.max_tokens = answer_limit(*call.model, longest, wanted, "prompt");
   if (options.stream) {
     call.exchange->start_stream();
     call.exchange->on_silence([exchange = call.exchange.get()] { exchange->send(": wait\n\n"); });
   }
   const auto sink = std::make_shared<Completion>(call, std::move(options));
-  start_generation(
-      call, std::move(generation),
-      {[sink](Piece piece) { sink->piece(std::move(piece)); },
+  const auto generation = start_generation(
+      *call.model, std::move(request),
+      {[sink](Piece piece) {
+         sink->piece(std::move(piece));
+         return true;
+       },
        [sink](const std::string& error, const Usage& usage) { sink->done(error, usage); }});
+  cancel_with_client(call, generation);
 }
 
 }  // namespace sluice
