@@ -329,7 +329,8 @@ class ServiceTest(ServerCase):
             connection.sendall(f"POST {TEXT} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json"
                                f"\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
             if fields != {"n": 1}:  # that one may have gone before it is looked at
-                self.server.wait_for("sluice_requests_open", 1)
+                while self.server.metric("sluice_sequences_running") == 0:
+                    time.sleep(0.01)
             connection.close()
             self.server.wait_for("sluice_requests_open", 0)
             self.server.wait_for("sluice_sequences_running", 0)
