@@ -110,6 +110,7 @@ void set_cache(PartShape& part, const CacheSpec& spec, const Config& config) {
   part.cache = {{.bytes_16bit = bytes, .bytes_8bit = bytes / 2}};
   part.attention_values =
       double(config.integer("num_attention_heads")) * double(spec.head_dim + spec.v_head_dim);
+  part.cache_heads = double(spec.n_kv_heads);
   part.max_visible = spec.window;
 }
 

@@ -87,6 +87,17 @@ double cache_bytes(const ModelShape& model, double positions, CacheFormat format
   return sum(model.blocks, [&](const PartShape& p) { return cache_bytes(p, whole, format); });
 }
 
+double cache_read_bytes(const PartShape& part, double positions, double rows, CacheFormat format) {
+  double bytes = 0;
+  for (const CacheTerm& term : part.cache) {
+    double entries = positions / term.positions;
+    if (term.window > 0) entries = std::min(entries, term.window);
+    if (term.read > 0) entries = std::min(entries, term.read * rows);
+    bytes += entry_bytes(term, format) * entries;
+  }
+  return bytes;
+}
+
 double touched_experts(const PartShape& part, double n_tokens) {
   if (part.n_experts == 0) return 0;
   const double missed = std::pow(1 - double(part.n_active) / part.n_experts, n_tokens);

@@ -19,6 +19,7 @@ struct CacheTerm {
   double bytes_8bit = 0;
   double positions = 1;  // positions that share an entry
   double window = 0;     // entries kept at most; 0: all
+  double read = 0;       // entries that one token reads at most; 0: all
 };
 
 /// A block (half a layer), the embedding or the head.
@@ -31,6 +32,7 @@ struct PartShape {
   int n_experts = 0;
   int n_active = 0;  // routed experts per token
   std::vector<CacheTerm> cache{};
+  double cache_heads = 1;       // parts that the cache can be split into, one device each
   double state_values = 0;      // f32 values per sequence
   double attention_values = 0;  // multiply-adds per token and visible position
   double max_visible = 0;       // positions a token attends to at most; 0: all
@@ -79,6 +81,9 @@ double state_bytes(const PartShape& part, CacheFormat format);
 double cache_bytes(const PartShape& part, double positions, CacheFormat format);
 /// The same, of the whole model, in whole pages.
 double cache_bytes(const ModelShape& model, double positions, CacheFormat format);
+
+/// Bytes of the paged cache that `rows` tokens of one sequence read together, of `positions`.
+double cache_read_bytes(const PartShape& part, double positions, double rows, CacheFormat format);
 
 /// Expected number of distinct experts that `n_tokens` tokens touch if routing is uniform:
 /// E (1 - (1 - k/E)^n).

@@ -61,6 +61,7 @@ PartShape v4_attention(const Config& config, double ratio) {
   const double index = size(config, "index_head_dim"), heads = size(config, "index_n_heads");
   part.matrix += q_rank * heads * index + dim * heads + 2 * dim * overlap * index;
   part.other += ratio * overlap * index + index;
+  part.cache.back().read = size(config, "index_topk");
   part.cache.push_back({.bytes_16bit = 2 * index, .bytes_8bit = index / 2, .positions = ratio});
   part.max_visible = window + size(config, "index_topk");
   return part;
@@ -75,7 +76,7 @@ ModelShape describe_deepseek_v3(const Config& config) {
   const std::vector<std::string> types = per_layer(config, "indexer_types", model.n_layers);
   for (int i = 0; i < model.n_layers; ++i) {
     PartShape mixer = mla(config, indexer && has_indexer(types, i));
-    if (indexer) mixer.max_visible = size(config, "index_topk");
+    if (indexer) mixer.max_visible = mixer.cache.front().read = size(config, "index_topk");
     add(model, i, std::move(mixer));
     add(model, i,
         i < n_dense ? mlp(model.dim, size(config, "intermediate_size")) : deepseek_experts(config));

@@ -65,6 +65,7 @@ PartShape attention(double dim, double n_heads, double n_kv_heads, double head_d
   part.matrix = dim * (q + k + v) + n_heads * v_head_dim * dim;
   if (bias) part.other = q + k + v + dim;
   part.cache = {{.bytes_16bit = 2 * (k + v), .bytes_8bit = k + v}};
+  part.cache_heads = n_kv_heads;
   part.attention_values = n_heads * (head_dim + v_head_dim);
   return part;
 }
@@ -96,7 +97,7 @@ PartShape mla(const Config& config, bool indexer) {
     part.matrix += q_rank * heads * width + dim * width + dim * heads;
     part.other += 2 * width;
     part.cache.push_back({.bytes_16bit = 2 * width, .bytes_8bit = width});
-    part.max_visible = size(config, "index_topk");
+    part.max_visible = part.cache.front().read = size(config, "index_topk");
   }
   return part;
 }

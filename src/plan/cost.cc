@@ -1,0 +1,249 @@
+#include "plan/cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kMicro = 1e6;
+constexpr double kActivationBytes = 2;  // frames and partial sums travel in 16 bits
+constexpr double kTokenBytes = 4, kStateBytes = 4;
+constexpr double kMaxDevices = 1 << 20;
+
+double require(const Hardware& hardware, const char* number) {
+  const Quantity* const found = hardware.find(number);
+  if (found == nullptr) {
+    throw Error(ErrorCode::kUnsupported, "{}: {}: missing from its profile; expected a number",
+                hardware.name, number);
+  }
+  return found->value;
+}
+
+/// The widest arithmetic that is no wider than asked; where there is none, the next wider one.
+double peak_flops(const Hardware& hardware, int bits) {
+  constexpr std::pair<int, const char*> kPeaks[] = {
+      {4, "peak_fp4"}, {8, "peak_fp8"}, {16, "peak_bf16"}};
+  for (const auto& [width, number] : kPeaks) {
+    if (width >= bits && hardware.find(number) != nullptr) return require(hardware, number);
+  }
+  for (const auto& [width, number] : kPeaks) {
+    // A maker that states one narrow peak only: twice the width, half the rate.
+    if (hardware.find(number) != nullptr) return require(hardware, number) * width / bits;
+  }
+  return require(hardware, "peak_bf16");
+}
+
+/// The fullest of `n_groups` groups that experts are dealt to, against the mean, when `load`
+/// experts (or rows) fall at random: mean + sqrt(2 ln n) standard deviations.
+double imbalance(int n_groups, double load) {
+  if (n_groups <= 1 || load <= 0) return 1;
+  const double mean = load / n_groups;
+  const double worst = mean + std::sqrt(2 * std::log(double(n_groups)) * mean);
+  return std::min(std::max(worst, 1.0), load) / mean;
+}
+
+double cache_split(const PartShape& part, const DeviceGroup& group) {
+  return std::min(double(group.tensor), std::max(1.0, part.cache_heads));
+}
+
+}  // namespace
+
+BatchShape decode_shape(double sequences, double context, double rows) {
+  return {.rows = sequences * rows,
+          .sequences = sequences,
+          .visible = sequences * rows * (context + (rows + 1) / 2),
+          .cached = sequences * context,
+          .logits = sequences * rows};
+}
+
+BatchShape prefill_shape(double rows, double context) {
+  return {.rows = rows,
+          .sequences = 1,
+          .visible = rows * (context + (rows + 1) / 2),
+          .cached = context,
+          .logits = 1};
+}
+
+TimeSplit& TimeSplit::operator+=(const TimeSplit& other) {
+  compute_us += other.compute_us;
+  memory_us += other.memory_us;
+  collective_us += other.collective_us;
+  launch_us += other.launch_us;
+  return *this;
+}
+
+Efficiency efficiency_of(const Hardware& hardware) {
+  Efficiency efficiency;
+  if (hardware.family == "gpu" || hardware.family == "tpu") {
+    efficiency = {.block_us = 6, .collective_us = 10, .step_us = 500, .sequence_us = 10};
+  }
+  if (const Quantity* const layer = hardware.find("layer_latency")) {
+    efficiency.block_us = layer->value * kMicro / 2;  // a block is half a layer
+  }
+  return efficiency;
+}
+
+CostModel::CostModel(ModelShape model, Placement placement)
+    : model_(std::move(model)), placement_(std::move(placement)) {
+  if (placement_.plan.n_blocks != int(model_.blocks.size())) {
+    throw Error(ErrorCode::kInvalidInput, "plan: n_blocks: expected {}, the blocks of {}, got {}",
+                model_.blocks.size(), model_.name, placement_.plan.n_blocks);
+  }
+  if (placement_.groups.size() != placement_.plan.stages.size()) {
+    throw Error(ErrorCode::kInvalidInput, "plan: expected a group of devices for each of {} stages",
+                placement_.plan.stages.size());
+  }
+  hops_ = route(placement_.plan);
+  for (const DeviceGroup& group : placement_.groups) {
+    if (group.tensor < 1 || group.data < 1 || group.expert < 1 ||
+        double(group.tensor) * group.data > kMaxDevices || group.expert > group.devices()) {
+      throw Error(
+          ErrorCode::kInvalidInput,
+          "plan: expected tensor, data and expert of at least 1, expert <= tensor x data <= "
+          "{}, got {}, {}, {}",
+          kMaxDevices, group.tensor, group.data, group.expert);
+    }
+    efficiency_.push_back(efficiency_of(group.hardware));
+    peak_.push_back(peak_flops(group.hardware, placement_.compute_bits));
+    for (const char* number : {"memory_bytes", "memory_bandwidth", "usable_memory"}) {
+      require(group.hardware, number);
+    }
+    if (group.devices() > 1) require(group.hardware, "link_bandwidth");
+  }
+  if (placement_.plan.stages.size() > 1) {
+    for (const DeviceGroup& group : placement_.groups) {
+      require(group.hardware, "hop_latency");
+      require(group.hardware, "link_bandwidth");
+    }
+  }
+}
+
+TimeSplit CostModel::part_time(const PartShape& part, int stage, const BatchShape& batch) const {
+  const DeviceGroup& group = placement_.groups[size_t(stage)];
+  const Efficiency& efficiency = efficiency_[size_t(stage)];
+  const WeightFormat& format = placement_.weights;
+  const double tensor = group.tensor, data = group.data, devices = group.devices();
+  const double rows = part.kind == "head" ? batch.logits : batch.rows;
+  const double context = batch.rows > 0 ? batch.visible / batch.rows : 0;
+  const double seen = part.max_visible > 0 ? std::min(context, part.max_visible) : context;
+
+  PartShape dense = part;
+  dense.n_experts = 0;
+  double bytes = weights_bytes(dense, format) / tensor;
+  double flops = 2 * (part.matrix + part.other) * rows / devices;
+  flops += 2 * part.attention_values * seen * rows / devices;
+  if (part.n_experts > 0) {
+    const double touched = touched_experts(part, rows);
+    const double skew = imbalance(group.expert, touched);
+    bytes += touched * part.expert * format.expert / devices * skew;
+    flops += 2 * part.expert * part.n_active * rows / devices * skew;
+  }
+  if (batch.sequences > 0) {
+    const double read = cache_read_bytes(part, batch.cached / batch.sequences,
+                                         batch.rows / batch.sequences, placement_.cache);
+    bytes += batch.sequences * read / (data * cache_split(part, group));
+    bytes += 2 * batch.sequences * kStateBytes * part.state_values / devices;  // read and written
+  }
+
+  const double memory_us =
+      bytes / (efficiency.memory * require(group.hardware, "memory_bandwidth")) * kMicro;
+  const double compute_us = flops / (efficiency.compute * peak_[size_t(stage)]) * kMicro;
+  TimeSplit time{.collective_us = collective_us(part, stage, rows)};
+  (memory_us >= compute_us ? time.memory_us : time.compute_us) = std::max(memory_us, compute_us);
+  return time;
+}
+
+double CostModel::collective_us(const PartShape& part, int stage, double rows) const {
+  const DeviceGroup& group = placement_.groups[size_t(stage)];
+  if (group.devices() == 1) return 0;
+  const Efficiency& efficiency = efficiency_[size_t(stage)];
+  const double link = efficiency.link * require(group.hardware, "link_bandwidth") / kMicro;
+  const double frame = rows / group.data * model_.dim * kActivationBytes;
+  if (part.n_experts > 0 && (group.data > 1 || group.expert > 1)) {
+    // Rows travel to their experts and back: each to at most as many groups as it has experts.
+    const double copies = std::min(part.n_active, group.expert);
+    return 2 * (efficiency.collective_us + frame * std::max(1.0, copies) / group.tensor / link);
+  }
+  if (group.tensor == 1) return 0;
+  const double share = (group.tensor - 1.0) / group.tensor;
+  return efficiency.collective_us + 2 * share * frame / link;  // all-reduce
+}
+
+TimeSplit CostModel::block_time(const PartShape& part, int stage, const BatchShape& batch) const {
+  TimeSplit time = part_time(part, stage, batch);
+  time.launch_us += efficiency_[size_t(stage)].block_us;
+  return time;
+}
+
+TimeSplit CostModel::hop_time(size_t hop, const BatchShape& batch) const {
+  const Hop& part = hops_[hop];
+  TimeSplit time;
+  for (int b = part.first_block; b < part.last_block; ++b) {
+    time += block_time(model_.blocks[size_t(b)], part.stage, batch);
+  }
+  if (!part.head) return time;
+  const Efficiency& efficiency = efficiency_[size_t(part.stage)];
+  time += part_time(model_.head, part.stage, batch);
+  time.launch_us += efficiency.step_us + efficiency.sequence_us * batch.sequences;
+  return time;
+}
+
+double CostModel::transfer_us(size_t hop, const BatchShape& batch) const {
+  const bool is_last = hop + 1 == hops_.size();
+  const int from = hops_[hop].stage, to = hops_[is_last ? 0 : hop + 1].stage;
+  if (from == to) return 0;
+  const Hardware& a = placement_.groups[size_t(from)].hardware;
+  const Hardware& b = placement_.groups[size_t(to)].hardware;
+  const double bytes =
+      is_last ? batch.logits * kTokenBytes : batch.rows * model_.dim * kActivationBytes;
+  const double latency = std::max(require(a, "hop_latency"), require(b, "hop_latency"));
+  const double link = std::min(require(a, "link_bandwidth"), require(b, "link_bandwidth"));
+  return (latency + bytes / link) * kMicro;
+}
+
+TimeSplit CostModel::stage_time(int stage, const BatchShape& batch) const {
+  TimeSplit time;
+  for (size_t i = 0; i < hops_.size(); ++i) {
+    if (hops_[i].stage == stage) time += hop_time(i, batch);
+  }
+  return time;
+}
+
+double CostModel::latency_us(const BatchShape& batch) const {
+  double total = 0;
+  for (size_t i = 0; i < hops_.size(); ++i) {
+    total += hop_time(i, batch).total_us() + transfer_us(i, batch);
+  }
+  return total;
+}
+
+StageMemory CostModel::memory(int stage, double users, double positions) const {
+  const DeviceGroup& group = placement_.groups[size_t(stage)];
+  const StagePlan& plan = placement_.plan.stages[size_t(stage)];
+  const WeightFormat& format = placement_.weights;
+  const double whole = std::ceil(positions / model_.page_positions) * model_.page_positions;
+  StageMemory memory{.usable_bytes = require(group.hardware, "memory_bytes") *
+                                     require(group.hardware, "usable_memory")};
+  const auto add_weights = [&](PartShape part) {
+    const double experts = part.expert * part.n_experts * format.expert;
+    part.n_experts = 0;
+    memory.weights_bytes += weights_bytes(part, format) / group.tensor + experts / group.devices();
+  };
+  for (const auto& [first, last] : plan.blocks) {
+    for (int b = first; b < last; ++b) {
+      const PartShape& part = model_.blocks[size_t(b)];
+      add_weights(part);
+      memory.cache_bytes += users / group.data * cache_bytes(part, whole, placement_.cache) /
+                            cache_split(part, group);
+    }
+  }
+  const bool has_embedding = hops_.front().stage == stage;
+  if (has_embedding) add_weights(model_.embedding);
+  if (plan.head && !(model_.tied && has_embedding)) add_weights(model_.head);
+  return memory;
+}
+
+}  // namespace sluice
