@@ -7,6 +7,8 @@ Usage: cli_test.py SLUICE GOLDEN_DIR [unittest arguments]
 import json
 import os
 from pathlib import Path
+import pty
+import select
 import shutil
 import signal
 import struct
@@ -23,6 +25,8 @@ COMMANDS = ["run", "chat", "serve", "bench", "inspect", "logits", "perplexity", 
 ARRANGEMENTS = [("--threads", "1"), ("--threads", "2"), ("--stages", "2"),
                 ("--stages", "3", "--threads", "1"), ("--chunk", "7"), ("--chunk", "1"),
                 ("--speculate", "off")]
+if len(os.sched_getaffinity(0)) > 1:
+    ARRANGEMENTS.append(("--stages", "2", "--threads", "2", "--split-cores"))
 TEMPLATE = ("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
             "{% if add_generation_prompt %}assistant:{% endif %}")
 
@@ -54,6 +58,39 @@ def sluice(*arguments, stdin="", code=0, env=None):
 
 def sluice_json(*arguments, **keywords):
     return json.loads(sluice(*arguments, "--json", **keywords)[0])
+
+
+class Terminal:
+    """The binary on a pseudo-terminal."""
+
+    def __init__(self, arguments, env):
+        self.process, self.file = pty.fork()
+        if self.process == 0:
+            os.execve(SLUICE, [SLUICE, *map(str, arguments)], os.environ | {"TERM": "xterm"} | env)
+        self.shown = b""
+
+    def type(self, text):
+        os.write(self.file, text.encode())
+
+    def expect(self, text):
+        """Waits until `text` is shown, and forgets what was shown up to it."""
+        deadline = time.monotonic() + 20
+        while text.encode() not in self.shown:
+            ready, _, _ = select.select([self.file], [], [], max(0, deadline - time.monotonic()))
+            if not ready:
+                raise AssertionError(f"expected {text!r}, saw {self.shown!r}")
+            self.shown += os.read(self.file, 4096)
+        self.shown = self.shown.split(text.encode(), 1)[1]
+
+    def end(self):
+        """The exit code."""
+        try:
+            while os.read(self.file, 4096):
+                pass
+        except OSError:  # the other side is closed
+            pass
+        os.close(self.file)
+        return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
 
 
 def ids(tokens):
@@ -156,6 +193,9 @@ class Models(WithFolder):
         answer = self.greedy(model, [1, 2, 3], 8, "--plan", plan)
         self.assertEqual(answer["tokens"], self.greedy(model, [1, 2, 3], 8)["tokens"])
         self.assertEqual([s["name"] for s in answer["timings"]["stages"]], ["mixers", "others"])
+        result = sluice_json("bench", "--model", model, "--plan", plan, "--prompt-tokens", 8,
+                             "--new-tokens", 4, "--repeat", 1)
+        self.assertEqual(result["stages"], 2)
         plan.write_text('{"n_blocks": 5, "stages": []}')
         _, error = sluice("run", "--model", model, "--tokens", "1", "--plan", plan, code=1)
         self.assertIn("plan", error)
@@ -306,6 +346,36 @@ class Texts(WithFolder):
         self.assertGreaterEqual(second["cached_tokens"], 32)
         self.assertGreater(second["prompt_tokens"], first["prompt_tokens"])
         self.assertEqual(third["prompt_tokens"], len("user: Hi\nassistant:"))
+
+    def test_chat_at_a_terminal_edits_lines_and_remembers_them(self):
+        with tempfile.TemporaryDirectory() as state:
+            terminal = Terminal(["chat", "--model", self.model, "--max-tokens", 3, "--ignore-eos",
+                                 "--temperature", 0], {"XDG_STATE_HOME": state})
+            terminal.expect("> ")
+            terminal.type("Tell mxy\x7f\x1b[D\x04e a story\r")  # backspace, left, delete
+            terminal.expect("3 tokens at")
+            terminal.expect("> ")
+            terminal.type("dropped")
+            terminal.expect("dropped")
+            terminal.type("\x03")  # Ctrl-C
+            terminal.expect("> ")
+            terminal.type("é\r")
+            terminal.expect("3 tokens at")
+            terminal.expect("> ")
+            terminal.type("\x1b[A\x1b[A\r")  # the line before the last one
+            terminal.expect("3 tokens at")
+            terminal.expect("> ")
+            terminal.type(f"/save {state}/talk\r/exit\r")
+            self.assertEqual(terminal.end(), 0)
+            talk = json.loads(Path(state, "talk").read_text())
+            self.assertEqual([m["content"] for m in talk if m["role"] == "user"],
+                             ["Tell me a story", "é", "Tell me a story"])
+            terminal = Terminal(["chat", "--model", self.model], {"XDG_STATE_HOME": state})
+            terminal.expect("> ")
+            terminal.type("\x1b[A")  # of the last time
+            terminal.expect("/exit")
+            terminal.type("\r")
+            self.assertEqual(terminal.end(), 0)
 
     def test_interrupt_prints_what_there_is(self):
         process = subprocess.Popen(

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 packages=(ninja-build cmake g++ pkg-config libpcre2-dev nlohmann-json3-dev libcli11-dev
-          libspdlog-dev libfmt-dev libgtest-dev libbenchmark-dev libutf8proc-dev libboost1.81-dev
+          libspdlog-dev libfmt-dev libgtest-dev libbenchmark-dev libutf8proc-dev libboost1.81-dev libedit-dev
           python3 python3-pip clang-format "$@")
 
 if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then

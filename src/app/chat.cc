@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
+#include <optional>
 
 #include "app/answer.h"
 #include "app/commands.h"
+#include "app/line_editor.h"
 #include "app/report.h"
 #include "base/error.h"
 
@@ -29,13 +31,15 @@ struct ChatOptions {
 
 bool parse(ChatOptions& o, int argc, char** argv) {
   CLI::App app;
-  set_help(app, "chat", "[flags]",
-           "Talks with a model that has a chat template. What was said before stays in the cache, "
-           "so each turn computes only what is new. Ctrl-C stops an answer, Ctrl-D leaves.\n"
-           "In the chat: /help, /reset (forget the conversation), /system TEXT (and forget), "
-           "/undo (take back the last turn), /save FILE, /exit.",
-           {"sluice chat", "sluice chat --system \"Answer in one sentence.\" --temperature 0",
-            "printf 'Hi\\nWho are you?\\n' | sluice chat --json"});
+  set_help(
+      app, "chat", "[flags]",
+      "Talks with a model that has a chat template. What was said before stays in the cache, "
+      "so each turn computes only what is new. Ctrl-C stops an answer, Ctrl-D leaves; the cursor "
+      "keys edit the line and bring back earlier ones, Ctrl-R searches them.\n"
+      "In the chat: /help, /reset (forget the conversation), /system TEXT (and forget), "
+      "/undo (take back the last turn), /save FILE, /exit.",
+      {"sluice chat", "sluice chat --system \"Answer in one sentence.\" --temperature 0",
+       "printf 'Hi\\nWho are you?\\n' | sluice chat --json"});
   add_text(app, "--system", "TEXT", o.system, "a system message at the beginning")
       ->group("Conversation");
   add_answer_flags(app, o.answer);
@@ -47,13 +51,14 @@ bool parse(ChatOptions& o, int argc, char** argv) {
 
 class Chat {
  public:
-  Chat(Runtime& runtime, const ChatOptions& options)
-      : runtime_(runtime), options_(options), is_terminal_(isatty(STDIN_FILENO) != 0) {
+  Chat(Runtime& runtime, const ChatOptions& options) : runtime_(runtime), options_(options) {
     reset(options.system);
+    const bool is_terminal = isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
+    if (is_terminal) editor_.emplace(chat_history_file());
   }
 
   void loop() {
-    if (is_terminal_ && !options_.model.quiet) {
+    if (editor_ && !options_.model.quiet) {
       fmt::print(stderr, "Ctrl-C stops an answer, Ctrl-D leaves, /help lists the commands.\n");
     }
     std::string line;
@@ -75,22 +80,14 @@ class Chat {
 
   /// False at the end of the input.
   bool read_line(std::string& line) {
-    for (;;) {
+    if (!editor_) {
       clear_interrupt();
-      if (is_terminal_) {
-        fmt::print("> ");
-        std::fflush(stdout);
-      }
-      if (std::getline(std::cin, line)) return true;
-      if (!interrupted()) {
-        if (is_terminal_) fmt::print("\n");
-        return false;
-      }
-      // Ctrl-C while typing drops the line.
-      std::cin.clear();
-      std::clearerr(stdin);
-      fmt::print("\n");
+      return bool(std::getline(std::cin, line));
     }
+    auto outcome = LineEditor::Outcome::kInterrupted;
+    while (outcome == LineEditor::Outcome::kInterrupted) outcome = editor_->read(line);
+    if (outcome == LineEditor::Outcome::kEnd) fmt::print("\n");
+    return outcome == LineEditor::Outcome::kLine;
   }
 
   /// A line that starts with "/"; false to leave.
@@ -166,7 +163,7 @@ class Chat {
     }
     fmt::print("\n");
     std::fflush(stdout);
-    if (options_.model.quiet || !is_terminal_) return;
+    if (options_.model.quiet || !editor_) return;
     fmt::print(stderr, "[{} tokens at {}/s, {} of {} prompt tokens from the cache, {}]\n",
                result.tokens.size(), short_number(result.decode_tok_s()), result.n_cached,
                result.n_prompt, finish_name(result.finish));
@@ -174,7 +171,7 @@ class Chat {
 
   Runtime& runtime_;
   const ChatOptions& options_;
-  const bool is_terminal_;
+  std::optional<LineEditor> editor_;  // at a terminal
   OrderedJson messages_;
 };
 

@@ -101,5 +101,7 @@ double now_us();
 void catch_interrupts();
 bool interrupted();
 void clear_interrupt();
+/// Readable from an interrupt until clear_interrupt().
+int interrupt_fd();
 
 }  // namespace sluice
