@@ -99,8 +99,8 @@ struct Load {
   size_t bytes;
 };
 constexpr size_t kMB = size_t{1} << 20;
-constexpr Load kLoads[] = {
-    {"dram", 1, 128 * kMB}, {"l2", 1, kMB}, {"4", 4, kMB}, {"8", 8, kMB}, {"512", 512, kMB / 8}};
+constexpr Load kLoads[] = {{"dram", 1, 128 * kMB}, {"l2", 1, kMB}, {"2", 2, kMB},
+                           {"4", 4, kMB},          {"8", 8, kMB},  {"512", 512, kMB / 8}};
 
 template <class Body>
 void add(const std::string& name, Body body) {

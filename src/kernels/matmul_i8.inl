@@ -55,16 +55,27 @@ inline void add_block_in_memory(const U8 (&w)[8], const F32* scale, const F32* m
   for (int i = 0; i < n_rows; ++i) store(acc + 16 * i, a[i]);
 }
 
-template <class Type>
-void panel_i8_1(const uint8_t* panel, int64_t k, I8Rows x, float* y) {
-  F32 acc[1] = {splat(0)};
-  for_blocks<Type>(panel, k,
-                   [&](const uint8_t* codes, const F32* scale, const F32* min, int64_t block) {
-                     U8 w[8];
-                     Type::Codes::unpack(codes, w);
-                     add_block<Type, 1>(w, scale, min, x, block, acc);
-                   });
-  store(y, acc[0]);
+/// Few rows: their sums stay in registers, n_rows at a time.
+template <class Type, int n_rows>
+void panel_i8_few(const uint8_t* panel, int64_t k, I8Rows x, int64_t rows, float* y,
+                  int64_t y_stride) {
+  if (rows >= n_rows) {
+    F32 acc[n_rows];
+    for (F32& sum : acc) sum = splat(0);
+    for_blocks<Type>(panel, k,
+                     [&](const uint8_t* codes, const F32* scale, const F32* min, int64_t block) {
+                       U8 w[8];
+                       Type::Codes::unpack(codes, w);
+                       add_block<Type, n_rows>(w, scale, min, x, block, acc);
+                     });
+    for (int i = 0; i < n_rows; ++i) store(y + i * y_stride, acc[i]);
+    rows -= n_rows;
+    x = from_row(x, n_rows);
+    y += n_rows * y_stride;
+  }
+  if constexpr (n_rows > 1) {
+    if (rows > 0) panel_i8_few<Type, n_rows / 2>(panel, k, x, rows, y, y_stride);
+  }
 }
 
 /// rows <= kTileRows. The sums stay in memory, so that a block is unpacked once for all rows.
@@ -95,8 +106,8 @@ void matmul_i8(const MatmulI8Args& a) {
     for (int64_t p = 0; p < a.n_panels; ++p) {
       const uint8_t* panel = static_cast<const uint8_t*>(a.panels) + p * a.panel_bytes;
       float* y = a.y + row * a.y_stride + p * kPanelRows;
-      if (rows == 1) {
-        panel_i8_1<Type>(panel, a.k, from_row(a.x, row), y);
+      if (rows <= kRowsI8) {
+        panel_i8_few<Type, kRowsI8>(panel, a.k, from_row(a.x, row), rows, y, a.y_stride);
       } else {
         panel_i8<Type>(panel, a.k, from_row(a.x, row), rows, y, a.y_stride);
       }
