@@ -13,6 +13,7 @@
 #include "app/runtime.h"
 #include "base/error.h"
 #include "serve/api.h"
+#include "serve/chat.h"
 
 namespace sluice {
 namespace {
@@ -107,6 +108,8 @@ class Backend {
     model_.end_tokens = runtime_.end_tokens();
     model_.vocab = runtime_.model().vocab;
     model_.metrics = &metrics_;
+    const std::string source = chat_template_source(runtime_.checkpoint());
+    prepare_chat(model_, source.empty() ? kPlainTemplate : source);
     model_.plan = plan_to_json(runtime_.plan());
   }
 

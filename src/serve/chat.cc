@@ -1,57 +1,256 @@
 #include "serve/chat.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
+#include "base/error.h"
+#include "serve/chat_constraints.h"
 #include "serve/chat_prompt.h"
+#include "serve/stop_filter.h"
+#include "text/chat_grammar.h"
+#include "text/chat_parser.h"
+#include "text/json_grammar.h"
+#include "text/lark.h"
+#include "text/regex_grammar.h"
+#include "text/thinking.h"
 
 namespace sluice {
 namespace {
 
-ChatFinish chat_finish(FinishReason reason) {
-  if (reason == FinishReason::kNone) return ChatFinish::kNone;
-  return reason == FinishReason::kLength ? ChatFinish::kLength : ChatFinish::kStop;
+/// The answers of one request: text in, deltas out. Lives on the engine's thread.
+class ChatTurn {
+ public:
+  ChatTurn(const ServedModel& model, const ChatRequest& request, bool thinking, ChatSinks sinks)
+      : format_(model.format), parallel_(request.parallel_calls), sinks_(std::move(sinks)) {
+    if (request.tool_choice != ToolChoice::kNone) tools_ = request.tools;
+    for (int i = 0; i < request.generation.n; ++i) {
+      choices_.push_back(
+          std::make_unique<Choice>(format_, tools_, thinking, request.generation.stop));
+    }
+  }
+  ChatTurn(const ChatTurn&) = delete;
+  ChatTurn& operator=(const ChatTurn&) = delete;
+
+  bool piece(Piece piece);
+  void done(const std::string& error, const Usage& usage) {
+    static_cast<Usage&>(usage_) = usage;
+    sinks_.done(error, usage_);
+  }
+
+ private:
+  struct Choice {
+    Choice(const ChatFormat& format, const std::vector<ChatTool>& tools, bool thinking,
+           const std::vector<std::string>& stops)
+        : parser(format, tools, thinking), filter(stops) {}
+    ChatParser parser;
+    StopFilter filter;
+    bool ended = false;  // by a stop text or by its only call
+  };
+
+  void add(Choice& choice, ChatDelta delta, std::vector<ChatDelta>& deltas);
+  void flush(Choice& choice, std::vector<ChatDelta>& deltas);
+
+  ChatFormat format_;
+  std::vector<ChatTool> tools_;
+  bool parallel_;
+  ChatSinks sinks_;
+  ChatUsage usage_;
+  std::vector<std::unique_ptr<Choice>> choices_;
+};
+
+/// Text that was held back as the possible start of a stop text.
+void ChatTurn::flush(Choice& choice, std::vector<ChatDelta>& deltas) {
+  ChatDelta held;
+  held.text = choice.filter.finish();
+  if (!held.text.empty()) deltas.push_back(std::move(held));
 }
 
-ChatPiece chat_piece(Piece piece) {
-  ChatPiece result{.choice = piece.choice,
-                   .deltas = {},
-                   .scores = std::move(piece.scores),
-                   .finish = chat_finish(piece.finish)};
-  if (!piece.text.empty()) {
-    result.deltas.emplace_back();
-    result.deltas.back().text = std::move(piece.text);
+/// Stop texts are looked for in what is answered, not in thinking or calls.
+void ChatTurn::add(Choice& choice, ChatDelta delta, std::vector<ChatDelta>& deltas) {
+  if (choice.ended) return;
+  if (delta.kind == ChatDelta::Kind::kText) {
+    delta.text = choice.filter.push(delta.text);
+    choice.ended = choice.filter.stopped();
+    if (delta.text.empty()) return;
+  } else {
+    flush(choice, deltas);
   }
-  return result;
+  if (delta.kind == ChatDelta::Kind::kCallBegin) delta.id = make_id("call_");
+  if (delta.kind == ChatDelta::Kind::kCallEnd) choice.ended = !parallel_;
+  deltas.push_back(std::move(delta));
+}
+
+bool ChatTurn::piece(Piece piece) {
+  Choice& choice = *choices_[size_t(piece.choice)];
+  ChatPiece result;
+  result.choice = piece.choice;
+  const bool was_thinking = choice.parser.thinking();
+  std::vector<ChatDelta> parts = choice.parser.push(piece.text);
+  const bool thinks = was_thinking || choice.parser.thinking();
+  if (thinks) usage_.reasoning_tokens += piece.n_tokens;
+  for (ChatDelta& part : parts) add(choice, std::move(part), result.deltas);
+  if (piece.finish != FinishReason::kNone) {
+    for (ChatDelta& part : choice.parser.finish()) add(choice, std::move(part), result.deltas);
+    if (!choice.ended) flush(choice, result.deltas);
+  }
+  if (choice.ended || piece.finish != FinishReason::kNone) {
+    const bool cut = !choice.ended && piece.finish == FinishReason::kLength;
+    result.finish = cut                           ? ChatFinish::kLength
+                    : choice.parser.n_calls() > 0 ? ChatFinish::kToolCalls
+                                                  : ChatFinish::kStop;
+  }
+  if (!thinks) result.scores = std::move(piece.scores);
+  const bool goes_on = !choice.ended;
+  if (!result.deltas.empty() || !result.scores.empty() || result.finish != ChatFinish::kNone) {
+    sinks_.piece(std::move(result));
+  }
+  return goes_on;
+}
+
+/// Tokens of thinking that an effort allows; -1: any number.
+int64_t thinking_budget(const std::optional<std::string>& effort) {
+  if (!effort) return -1;
+  if (*effort == "none") return 0;
+  if (*effort == "minimal") return 512;
+  if (*effort == "low") return 2048;
+  if (*effort == "medium") return 8192;
+  if (*effort == "high") return 24576;
+  return -1;
+}
+
+/// What the answer may be; nothing set: anything.
+AnswerGrammar answer_rules(const ChatRequest& request) {
+  AnswerGrammar answer;
+  answer.parallel = request.parallel_calls && request.tool_choice != ToolChoice::kNamed;
+  const AnswerFormat& format = request.format;
+  const bool forced =
+      request.tool_choice == ToolChoice::kRequired || request.tool_choice == ToolChoice::kNamed;
+  const bool has_text = format.kind != AnswerFormat::Kind::kText && !forced;
+  if (forced || (has_text && request.tool_choice == ToolChoice::kAuto)) {
+    for (const ChatTool& tool : request.tools) {
+      const bool wanted =
+          request.tool_choice != ToolChoice::kNamed || tool.name == request.named_tool;
+      if (wanted) answer.tools.push_back(tool);
+    }
+  }
+  if (!has_text) return answer;
+  answer.text = [&format](GrammarBuilder& builder) {
+    switch (format.kind) {
+      case AnswerFormat::Kind::kRegex:
+        return regex_grammar(builder, format.grammar);
+      case AnswerFormat::Kind::kLark:
+        return lark_grammar(builder, format.grammar);
+      case AnswerFormat::Kind::kJsonSchema:
+        return json_schema_grammar(builder, format.schema);
+      case AnswerFormat::Kind::kJsonObject:
+      case AnswerFormat::Kind::kText:
+        break;
+    }
+    return json_schema_grammar(builder, {{"type", "object"}});
+  };
+  return answer;
+}
+
+/// Two requests with the same key want the same grammar.
+std::string grammar_key(const AnswerGrammar& answer, const AnswerFormat& format) {
+  OrderedJson key = {answer.parallel, answer.text != nullptr};
+  if (answer.text) key.push_back({int(format.kind), format.schema, format.grammar});
+  for (const ChatTool& tool : answer.tools) {
+    key.push_back({tool.name, arguments_schema(tool), tool.grammar, tool.grammar_is_regex});
+  }
+  return dump(key);
+}
+
+/// nullptr: anything goes.
+ConstraintPtr compile(const ChatRequest& request, const ServedModel& model) {
+  const AnswerGrammar answer = answer_rules(request);
+  if (answer.tools.empty() && !answer.text) return nullptr;
+  const std::string param = answer.text ? request.format.param : "tools";
+  try {
+    return model.constraints->get(grammar_key(answer, request.format), [&] {
+      GrammarBuilder builder(param);
+      const Expr all = answer_grammar(builder, model.format, answer, *model.tokenizer);
+      return builder.build(builder.rule("answer", all));
+    });
+  } catch (const Error& error) {
+    throw ApiError(400, error.what(), param, "invalid_grammar");
+  }
+}
+
+void check_tools(const ChatRequest& request) {
+  if (request.tool_choice == ToolChoice::kRequired && request.tools.empty()) {
+    throw ApiError(400, "tool_choice: expected tools to choose from, got none", "tool_choice");
+  }
+  const auto is_named = [&](const ChatTool& tool) { return tool.name == request.named_tool; };
+  if (request.tool_choice == ToolChoice::kNamed &&
+      std::none_of(request.tools.begin(), request.tools.end(), is_named)) {
+    throw ApiError(400,
+                   fmt::format("tool_choice: expected the name of one of the tools, got \"{}\"",
+                               request.named_tool.substr(0, 100)),
+                   "tool_choice");
+  }
+}
+
+/// The constraint of every choice, if there is one.
+std::function<std::shared_ptr<TokenConstraint>()> constraint_maker(const ChatRequest& request,
+                                                                   const ServedModel& model,
+                                                                   bool thinking) {
+  ConstraintPtr compiled = compile(request, model);
+  const int64_t budget = thinking_budget(request.effort);
+  if (model.format.think_close.empty()) {
+    if (!compiled) return nullptr;
+    return [compiled] { return start_constraint(compiled); };
+  }
+  if (!compiled && budget < 0) return nullptr;
+  ThinkingRules rules =
+      thinking_rules(model.format, *model.tokenizer, model.constraints->vocabulary());
+  rules.begun = thinking;
+  rules.budget = budget;
+  return [compiled, shared = std::make_shared<const ThinkingRules>(std::move(rules))] {
+    return constrain_after_thinking(shared, compiled ? start_constraint(compiled) : nullptr);
+  };
 }
 
 }  // namespace
 
+void prepare_chat(ServedModel& model, std::string_view template_text) {
+  model.format = detect_chat_format(template_text);
+  model.chat_end_tokens = model.end_tokens;
+  if (model.format.calls == ChatFormat::Calls::kHarmony) {
+    // The end of a message is not the end of the turn.
+    model.chat_end_tokens.clear();
+    for (const char* name : {"<|return|>", "<|call|>"}) {
+      if (const auto token = model.tokenizer->find(name)) model.chat_end_tokens.push_back(*token);
+    }
+  }
+  model.constraints =
+      std::make_shared<ConstraintCache>(*model.tokenizer, model.vocab, model.chat_end_tokens);
+}
+
 std::shared_ptr<Generation> start_chat(const ServedModel& model, ChatRequest request,
                                        ChatSinks sinks) {
-  if (request.format.kind != AnswerFormat::Kind::kText) {
-    throw ApiError(400, request.format.param + ": this server cannot constrain answers",
-                   request.format.param);
-  }
-  if (!request.tools.empty() &&
-      (request.tool_choice == ToolChoice::kRequired || request.tool_choice == ToolChoice::kNamed)) {
-    throw ApiError(400, "tool_choice: this server cannot force a call", "tool_choice");
-  }
-  GenerationRequest generation = std::move(request.generation);
-  generation.prompts = {chat_prompt(request, model)};
+  check_tools(request);
+  const RenderedChat rendered = render_chat(request, model);
+  GenerationRequest generation = request.generation;
+  generation.prompts = {rendered.tokens};
   generation.request.max_tokens =
-      answer_limit(model, generation.prompts[0].size(), request.max_tokens, request.messages_param);
+      answer_limit(model, rendered.tokens.size(), request.max_tokens, request.messages_param);
+  generation.request.end_tokens = model.chat_end_tokens;
+  // Scores are cut at stop texts where the answer is but text.
+  const bool parsed = !request.tools.empty() || !model.format.think_close.empty() ||
+                      model.format.calls == ChatFormat::Calls::kHarmony;
+  (parsed ? generation.stop : request.generation.stop).clear();
+  generation.visible = marker_tokens(model.format, *model.tokenizer);
+  generation.constrain = constraint_maker(request, model, rendered.thinking);
+  if (generation.constrain) generation.request.ignore_end = false;
   if (sinks.accepted) sinks.accepted();
+  const auto turn = std::make_shared<ChatTurn>(model, request, rendered.thinking, std::move(sinks));
   return start_generation(
       model, std::move(generation),
-      {[sink = std::move(sinks.piece)](Piece piece) {
-         sink(chat_piece(std::move(piece)));
-         return true;
-       },
-       [sink = std::move(sinks.done)](const std::string& error, const Usage& usage) {
-         ChatUsage all;
-         static_cast<Usage&>(all) = usage;
-         sink(error, all);
-       }});
+      {[turn](Piece piece) { return turn->piece(std::move(piece)); },
+       [turn](const std::string& error, const Usage& usage) { turn->done(error, usage); }});
 }
 
 }  // namespace sluice

@@ -5,22 +5,15 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
 #include "serve/generation.h"
 #include "serve/openai.h"
+#include "text/chat_delta.h"
 
 namespace sluice {
-
-struct ChatTool {
-  std::string name;
-  std::string description;
-  OrderedJson parameters;  // JSON schema; null: any object
-  bool is_custom = false;  // takes free text instead of JSON arguments
-  std::string grammar;     // of a custom tool's text: a Lark grammar or a regex; empty: any text
-  bool grammar_is_regex = false;
-};
 
 enum class ToolChoice { kAuto, kNone, kRequired, kNamed };
 
@@ -48,21 +41,6 @@ struct ChatRequest {
   std::string messages_param = "messages";                 // for errors: "messages", "input"
 };
 
-/// The next part of a choice's answer.
-struct ChatDelta {
-  enum class Kind {
-    kReasoning,  // `text`: more of the thinking before the answer
-    kText,       // `text`: more of the answer
-    kCallBegin,  // `name` and `id` of call number `call`
-    kArguments,  // `text`: more of that call's arguments (JSON) or a custom tool's input
-    kCallEnd,    // the call is whole
-  } kind = Kind::kText;
-  std::string text;
-  int call = 0;  // 0, 1, ... within the choice
-  std::string name, id;
-  bool is_custom = false;
-};
-
 enum class ChatFinish { kNone, kStop, kLength, kToolCalls };
 
 struct ChatPiece {
@@ -84,6 +62,10 @@ struct ChatSinks {
   /// a cancel.
   std::function<void(const std::string& error, const ChatUsage& usage)> done;
 };
+
+/// Fills what chats need to know of a model: call when all else of it is set. `template_text` is
+/// the source of its chat template.
+void prepare_chat(ServedModel& model, std::string_view template_text);
 
 /// The tokens of the prompt that a request stands for. Throws ApiError.
 std::vector<Token> chat_prompt(const ChatRequest& request, const ServedModel& model);

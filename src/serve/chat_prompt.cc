@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <utility>
 
 #include "base/error.h"
@@ -35,15 +36,24 @@ OrderedJson read_tool_calls(const Fields& message, const OrderedJson& calls) {
   OrderedJson result = OrderedJson::array();
   for (size_t i = 0; i < calls.size(); ++i) {
     const Fields call(calls[i], fmt::format("{}[{}]", message.path("tool_calls"), i));
+    OrderedJson copy = calls[i];
+    if (const OrderedJson* custom = call.object("custom")) {
+      const Fields fields(*custom, call.path("custom"));
+      copy["type"] = "function";
+      copy["function"] = {{"name", fields.required_text("name")},
+                          {"arguments", dump({{"input", fields.text("input").value_or("")}})}};
+      copy.erase("custom");
+      result.push_back(std::move(copy));
+      continue;
+    }
     const OrderedJson* function = call.object("function");
     if (function == nullptr) call.fail("function", "an object");
     const Fields fields(*function, call.path("function"));
     fields.required_text("name");
-    OrderedJson copy = calls[i];
-    // Templates write arguments as JSON themselves.
-    const OrderedJson arguments =
-        OrderedJson::parse(fields.text("arguments").value_or("{}"), nullptr, false);
-    if (arguments.is_object()) copy["function"]["arguments"] = arguments;
+    const OrderedJson* arguments = fields.find("arguments");
+    const bool is_object = arguments != nullptr && arguments->is_object();
+    copy["function"]["arguments"] =
+        is_object ? dump(*arguments) : fields.text("arguments").value_or("{}");
     result.push_back(std::move(copy));
   }
   return result;
@@ -101,19 +111,101 @@ ChatTool read_custom(const Fields& tool) {
 }
 
 OrderedJson tool_json(const ChatTool& tool) {
-  OrderedJson parameters = tool.parameters;
-  if (tool.is_custom) {
-    parameters = {{"type", "object"},
-                  {"properties", {{"input", {{"type", "string"}}}}},
-                  {"required", {"input"}}};
-  } else if (parameters.is_null()) {
-    parameters = {{"type", "object"}, {"properties", OrderedJson::object()}};
-  }
   return {{"type", "function"},
           {"function",
            {{"name", tool.name},
             {"description", tool.description},
-            {"parameters", std::move(parameters)}}}};
+            {"parameters", arguments_schema(tool)}}}};
+}
+
+/// Some templates demand ids of nine letters and digits.
+std::string short_id(const std::string& id) {
+  std::string result;
+  for (auto c = id.rbegin(); c != id.rend() && result.size() < 9; ++c) {
+    if (std::isalnum(static_cast<unsigned char>(*c)) != 0) result.insert(0, 1, *c);
+  }
+  return std::string(9 - result.size(), '0') + result;
+}
+
+/// A stand-in for the arguments of call number `i`, which is written as what it stands for.
+std::string stand_in(size_t i) { return fmt::format("arguments-{}-of-a-call", i); }
+
+/// The messages with arguments as objects, and other names for some fields that templates use.
+OrderedJson template_messages(OrderedJson messages, const ChatFormat& format, bool stand_ins) {
+  size_t n_calls = 0;
+  for (OrderedJson& message : messages) {
+    if (message.contains("reasoning_content")) message["thinking"] = message["reasoning_content"];
+    const bool short_ids = format.family.starts_with("mistral");
+    if (short_ids && message.contains("tool_call_id")) {
+      message["tool_call_id"] = short_id(message["tool_call_id"].get<std::string>());
+    }
+    if (!message.contains("tool_calls")) continue;
+    for (OrderedJson& call : message["tool_calls"]) {
+      if (short_ids) call["id"] = short_id(call.value("id", ""));
+      OrderedJson& arguments = call["function"]["arguments"];
+      if (stand_ins) {
+        arguments = {{stand_in(n_calls++), 0}};
+        continue;
+      }
+      if (!arguments.is_string()) continue;
+      OrderedJson object = OrderedJson::parse(arguments.get<std::string>(), nullptr, false);
+      if (object.is_object()) arguments = std::move(object);
+    }
+  }
+  return messages;
+}
+
+/// Every call's arguments as they were sent; empty if there are none, or not only objects.
+std::vector<std::string> sent_arguments(const OrderedJson& messages) {
+  std::vector<std::string> result;
+  for (const OrderedJson& message : messages) {
+    if (!message.contains("tool_calls")) continue;
+    for (const OrderedJson& call : message["tool_calls"]) {
+      const OrderedJson& arguments = call["function"]["arguments"];
+      result.push_back(arguments.is_string() ? arguments.get<std::string>() : "");
+      if (!OrderedJson::parse(result.back(), nullptr, false).is_object()) return {};
+    }
+  }
+  return result;
+}
+
+/// Puts the arguments where their stand-ins were written; false if the template wrote them in
+/// another way.
+bool replace_stand_ins(std::string& text, const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string key = fmt::format("{{\"{}\":", stand_in(i));
+    const size_t at = text.find(key);
+    if (at == text.npos || text.find(key, at + 1) != text.npos) return false;
+    size_t end = at + key.size();
+    if (text.substr(end, 1) == " ") ++end;
+    if (text.substr(end, 2) != "0}") return false;
+    text.replace(at, end + 2 - at, arguments[i]);
+  }
+  return true;
+}
+
+/// The text that was generated is the text that is sent again: a template would write arguments
+/// with spaces of its own, and the prefix would not be found in the cache.
+std::string render_exactly(const ServedModel& model, TemplateInput& input,
+                           const OrderedJson& messages) {
+  const std::vector<std::string> arguments = sent_arguments(messages);
+  if (!arguments.empty()) {
+    try {
+      input.messages = template_messages(messages, model.format, /*stand_ins=*/true);
+      std::string text = model.chat->render(input);
+      if (replace_stand_ins(text, arguments)) return text;
+    } catch (const Error&) {  // the template looks into arguments
+    }
+  }
+  input.messages = template_messages(messages, model.format, /*stand_ins=*/false);
+  return model.chat->render(input);
+}
+
+bool opens_thinking(std::string_view prompt, const ChatFormat& format) {
+  while (!prompt.empty() && std::isspace(static_cast<unsigned char>(prompt.back())) != 0) {
+    prompt.remove_suffix(1);
+  }
+  return !format.think_open.empty() && prompt.ends_with(format.think_open);
 }
 
 }  // namespace
@@ -160,12 +252,13 @@ std::optional<std::string> read_effort(const Fields& fields, std::string_view ke
   return fields.choice(key, {"none", "minimal", "low", "medium", "high", "xhigh", "max"});
 }
 
-std::vector<Token> chat_prompt(const ChatRequest& request, const ServedModel& model) {
+RenderedChat render_chat(const ChatRequest& request, const ServedModel& model) {
   TemplateInput input;
-  input.messages = request.messages;
-  if (!request.tools.empty() && request.tool_choice != ToolChoice::kNone) {
+  std::vector<ChatTool> tools;
+  if (request.tool_choice != ToolChoice::kNone) tools = request.tools;
+  if (!tools.empty() && model.format.shows_tools) {
     input.tools = OrderedJson::array();
-    for (const ChatTool& tool : request.tools) input.tools.push_back(tool_json(tool));
+    for (const ChatTool& tool : tools) input.tools.push_back(tool_json(tool));
   }
   input.variables = model.template_variables;
   if (request.effort) {
@@ -175,11 +268,18 @@ std::vector<Token> chat_prompt(const ChatRequest& request, const ServedModel& mo
   input.variables.update(request.template_variables);
   input.add_generation_prompt = true;
   try {
-    return model.tokenizer->encode(model.chat->render(input), /*add_special=*/false);
+    const OrderedJson messages = shown_messages(request.messages, tools, model.format);
+    const std::string text = render_exactly(model, input, messages);
+    return {.tokens = model.tokenizer->encode(text, /*add_special=*/false),
+            .thinking = opens_thinking(text, model.format)};
   } catch (const Error& error) {
     throw ApiError(400, fmt::format("{}: {}", request.messages_param, error.what()),
                    request.messages_param);
   }
+}
+
+std::vector<Token> chat_prompt(const ChatRequest& request, const ServedModel& model) {
+  return render_chat(request, model).tokens;
 }
 
 }  // namespace sluice

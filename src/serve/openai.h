@@ -13,10 +13,13 @@
 #include "serve/generation.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
+#include "text/chat_format.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace sluice {
+
+class ConstraintCache;
 
 /// A model that is ready. Everything it points to lives as long as the server.
 struct ServedModel {
@@ -28,6 +31,11 @@ struct ServedModel {
   const ChatTemplate* chat = nullptr;
   OrderedJson template_variables = OrderedJson::object();
   std::vector<Token> end_tokens;
+  // Set by prepare_chat():
+  ChatFormat format;
+  std::vector<Token> chat_end_tokens;
+  std::shared_ptr<ConstraintCache> constraints;
+
   int64_t vocab = 0;
   EngineThread* engine = nullptr;
   Metrics* metrics = nullptr;

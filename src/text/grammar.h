@@ -57,6 +57,7 @@ class GrammarBuilder {
  public:
   explicit GrammarBuilder(std::string what) : what_(std::move(what)) {}
   const std::string& what() const { return what_; }
+  void set_what(std::string what) { what_ = std::move(what); }
 
   Expr empty() { return sequence({}); }
   Expr literal(std::string bytes) { return literals({std::move(bytes)}); }
