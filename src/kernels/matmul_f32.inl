@@ -110,7 +110,6 @@ template <class Values>
 struct DecodePlain {
   template <class Body>
   static void for_columns(const uint8_t* panel, int64_t k, const Body& body) {
-    constexpr int kAhead = 2048;
     for (int64_t column = 0; column < k; column += 16) {
       const uint8_t* p = panel + column * Values::kBytes;
       const int64_t columns = k - column < 16 ? k - column : 16;

@@ -213,13 +213,15 @@ struct Quant {
 /// Rows of x for which a block is unpacked once.
 constexpr int64_t kTileRows = 64;
 
+/// Bytes from what is read to what is asked for: panels follow each other, so it is needed next.
+constexpr int kAhead = 8192;
+
 /// Calls body(codes, scale, min, block) for every block of a panel, and asks for what comes later.
 template <class Type, class Body>
 inline void for_blocks(const uint8_t* panel, int64_t k, const Body& body) {
   using Codes = typename Type::Codes;
   using Scales = typename Type::Scales;
   constexpr int kBlocks = Scales::kUnit / kQuantBlock, kParts = kQuantBlock / Scales::kBlock;
-  constexpr int kAhead = 8192;  // panels follow each other: what lies that far on is needed next
   const uint8_t* codes = panel;
   const uint8_t* scales = panel + k / kQuantBlock * Codes::kBytes;
   for (int64_t block = 0; block < k / kQuantBlock; block += kBlocks) {
