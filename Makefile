@@ -8,11 +8,12 @@ MODEL := models/SmolLM2-135M-Instruct.Q4_1.gguf
 SLUICE := build/src/app/sluice
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build model run test check bench dev tsan fuzz format tidy clean
+.PHONY: help setup build model run test test-clients check bench dev tsan fuzz format tidy clean
 
 help:
 	@echo 'make run      build, get the default model, answer PROMPT="..." through three stages'
 	@echo 'make test     build and run every test (PRESET=ci: warnings are errors)'
+	@echo 'make test-clients  the page in Chromium (installs it)'
 	@echo 'make check    layer rule, file and function sizes, format, words'
 	@echo 'make bench    compare with llama.cpp; ARGS="..." go to bench/compare (see its --help)'
 	@echo 'make dev      the tests under address and undefined-behaviour sanitizers'
@@ -39,6 +40,10 @@ test: build
 	@tools/get_model.py > /dev/null || \
 	  echo 'make test: no default model; the tests that need it say SKIPPED'
 	@ctest --test-dir build --output-on-failure
+
+test-clients: build model
+	@$(SETUP) chromium chromium-driver
+	@tests/browser/page_test.py $(SLUICE) tests/golden
 
 check: setup
 	@tools/check_layers.py src

@@ -36,7 +36,8 @@ bool parse(ServeOptions& o, int argc, char** argv) {
   set_help(
       app, "serve", "[flags]",
       "Answers OpenAI's API: POST /v1/chat/completions and /v1/completions, plain and as "
-      "streams; GET /v1/models, /v1/plan, /health, /metrics, /openapi.json.\n"
+      "streams; GET /v1/models, /v1/plan, /health, /metrics, /openapi.json; a page to chat and to "
+      "watch the pipeline at /.\n"
       "Up to --max-users answers are made at once, in one batch; --max-waiting more wait, then "
       "clients get 429. A client that goes is cancelled at once. SIGTERM and Ctrl-C let the "
       "answers under way finish. A model without a chat template gets a plain one: a line "

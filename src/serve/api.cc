@@ -6,6 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "serve/page.h"
+#include "serve/plan_report.h"
+
 namespace sluice {
 
 /// A path and what answers it: a POST endpoint, or get().
@@ -56,18 +59,6 @@ OrderedJson model_json(const ServedModel& model) {
           {"context_length", model.context}};
 }
 
-Json stages_json(const EngineStats& stats) {
-  Json stages = Json::array();
-  for (const StageTiming& stage : stats.stages) {
-    stages.push_back({{"compute_us", stage.compute_us},
-                      {"sync_us", stage.sync_us},
-                      {"wire_us", stage.wire_us},
-                      {"idle_us", stage.idle_us},
-                      {"joins", stage.joins}});
-  }
-  return stages;
-}
-
 }  // namespace
 
 Api::Api(ApiOptions options) : options_(std::move(options)) {}
@@ -99,6 +90,10 @@ const Api::Route* Api::find_route(const std::string& path) {
 }
 
 std::optional<HttpResponse> Api::admit(const HttpRequest& request) const {
+  if (is_page(request.path)) {
+    if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
+    return refuse_method(request, "GET");
+  }
   const bool is_health = request.path == "/health";
   if (!is_health && !options_.keys.empty() && !has_key(request.authorization, options_.keys)) {
     HttpResponse response =
@@ -131,6 +126,7 @@ std::optional<HttpResponse> Api::admit(const HttpRequest& request) const {
 }
 
 void Api::handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
+  if (is_page(request.path)) return exchange->respond(page_response(request.path));
   const Route* route = find_route(request.path);
   if (route != nullptr && route->endpoint != nullptr) {
     call(route->endpoint, std::move(request), std::move(exchange));
@@ -202,9 +198,7 @@ void Api::report(bool as_metrics, std::shared_ptr<HttpExchange> exchange) {
       response.content_type = "text/plain; version=0.0.4";
       return exchange->respond(std::move(response));
     }
-    const Json answer = {
-        {"model", model_.name}, {"plan", model_.plan}, {"stages", stages_json(stats)}};
-    exchange->respond({200, answer.dump()});
+    exchange->respond({200, plan_report(model_.name, model_.plan, stats).dump()});
   });
 }
 
