@@ -8,7 +8,7 @@ MODEL := models/SmolLM2-135M-Instruct.Q4_1.gguf
 SLUICE := build/src/app/sluice
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build model run test test-clients check bench dev tsan fuzz format tidy clean
+.PHONY: help setup build model run test test-clients check bench bench-serve dev tsan fuzz format tidy clean
 
 help:
 	@echo 'make run      build, get the default model, answer PROMPT="..." through three stages'
@@ -16,6 +16,7 @@ help:
 	@echo 'make test-clients  the page in Chromium (installs it)'
 	@echo 'make check    layer rule, file and function sizes, format, words'
 	@echo 'make bench    compare with llama.cpp; ARGS="..." go to bench/compare (see its --help)'
+	@echo 'make bench-serve  the server under load, next to llama-server; ARGS as above'
 	@echo 'make dev      the tests under address and undefined-behaviour sanitizers'
 	@echo 'make tsan     the tests under the thread sanitizer'
 	@echo 'make fuzz     every fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) seconds each (clang)'
@@ -53,6 +54,9 @@ check: setup
 
 bench: build model
 	@bench/compare $(ARGS)
+
+bench-serve: build model
+	@bench/serve $(ARGS)
 
 dev tsan: setup
 	@cmake --preset $@ > /dev/null

@@ -37,16 +37,16 @@ def source(work):
     return folder
 
 
-def build(work):
-    """Builds the tools once; returns their folder and the version of the package."""
+def build(work, tools=TOOLS):
+    """Builds `tools` once; returns their folder and the version of the package."""
     folder = source(work)
     target = work / ("build-" + folder.name)
-    if not all((target / "bin" / tool).exists() for tool in TOOLS):
+    if not all((target / "bin" / tool).exists() for tool in tools):
         print("building llama.cpp (about 10 minutes, once)", file=sys.stderr)
         log = work / "build.log"
         logged(["cmake", "-S", folder / "vendor/llama.cpp", "-B", target, "-G", "Ninja", *CMAKE],
                log)
-        logged(["cmake", "--build", target, "--target", *TOOLS], log)
+        logged(["cmake", "--build", target, "--target", *tools], log)
     return target / "bin", folder.name.rpartition("-")[2]
 
 
