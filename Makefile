@@ -13,7 +13,7 @@ SLUICE := build/src/app/sluice
 help:
 	@echo 'make run      build, get the default model, answer PROMPT="..." through three stages'
 	@echo 'make test     build and run every test (PRESET=ci: warnings are errors)'
-	@echo 'make test-clients  the page in Chromium (installs it)'
+	@echo 'make test-clients  official SDKs against the server, the page in Chromium (installs them)'
 	@echo 'make check    layer rule, file and function sizes, format, words'
 	@echo 'make bench    compare with llama.cpp; ARGS="..." go to bench/compare (see its --help)'
 	@echo 'make bench-serve  the server under load, next to llama-server; ARGS as above'
@@ -43,8 +43,9 @@ test: build
 	@ctest --test-dir build --output-on-failure
 
 test-clients: build model
-	@$(SETUP) chromium chromium-driver
+	@$(SETUP) chromium chromium-driver python3-venv
 	@tests/browser/page_test.py $(SLUICE) tests/golden
+	@tests/clients/run $(SLUICE)
 
 check: setup
 	@tools/check_layers.py src
