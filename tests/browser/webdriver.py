@@ -38,7 +38,7 @@ class Browser:
                      "--no-first-run", "--disable-background-networking",
                      f"--user-data-dir={self.profile.name}", f"--window-size={width},{height}"]}
         answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": {
-            "browserName": "chrome", "timeouts": {"script": 100000}, "goog:chromeOptions": options,
+            "browserName": "chrome", "timeouts": {"script": 500000}, "goog:chromeOptions": options,
             "goog:loggingPrefs": {"browser": "ALL"}}}})
         self.session = f"/session/{answer['sessionId']}"
 
@@ -52,7 +52,7 @@ class Browser:
             self.profile.cleanup()
 
     def _call(self, method, path, body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         text = json.dumps(body if body is not None else {}) if method == "POST" else None
         connection.request(method, path, text, {"Content-Type": "application/json"})
         value = json.loads(connection.getresponse().read())["value"]
