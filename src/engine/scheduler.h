@@ -2,7 +2,8 @@
 // no I/O: the simulator drives the same code.
 //
 // Continuous batching. Decode rows go first; what is left of the budget of `chunk` rows goes to
-// prompts, in order of priority. A sequence whose sampled token is under way is not given out
+// prompts, in order of priority; beside decoding sequences a prompt gets few rows at a time, so
+// that their streams do not stall. A sequence whose sampled token is under way is not given out
 // again; the chunks of one prompt may follow each other. With `depth` batches under way each takes
 // its share of the decoding sequences, so that every stage has work. When space runs out, old
 // prefixes go first, then the sequence that is last in order gives up its space and is computed
@@ -93,10 +94,11 @@ class Scheduler {
   bool try_admit(Sequence& sequence);
   bool preempt_for(const Sequence& sequence);
   bool make_room(Batch& batch, Sequence& sequence, int n_rows);
-  void add_decodes(Batch& batch, Flight& flight);
+  int add_decodes(Batch& batch, Flight& flight);
   void add_decode(Batch& batch, Flight& flight, const SequencePtr& sequence, int max_draft,
                   int n_decodes);
-  void add_prefills(Batch& batch, Flight& flight);
+  int prompt_budget(int n_decoding) const;
+  void add_prefills(Batch& batch, Flight& flight, int n_rows_at_most);
   void add_prefill(Batch& batch, Flight& flight, const SequencePtr& sequence, int n_rows);
   void add_rows(Batch& batch, Flight& flight, Work work, Masks masks);
   int32_t add_states(Batch& batch, Flight& flight, Work& work);

@@ -12,6 +12,11 @@ namespace {
 /// Rows whose logits are wanted, per sequence and batch: keeps a result small for any vocabulary.
 constexpr int kMaxLogitsRows = 64;
 
+/// Prompt rows beside decoding sequences, per such sequence and at least: an arrival makes the
+/// others' steps a few times as long, not as long as its whole prompt takes.
+constexpr int kPromptRowsPerDecode = 2;
+constexpr int kMinPromptRows = 16;
+
 int round_up_to_page(int n) { return CacheBook::pages_for(n) * kPageTokens; }
 
 }  // namespace
@@ -25,8 +30,8 @@ void Scheduler::next(Batch& batch) {
   }
   batch.id = flight.id = next_batch_;
   admit();
-  add_decodes(batch, flight);
-  add_prefills(batch, flight);
+  const int n_decoding = add_decodes(batch, flight);
+  add_prefills(batch, flight, prompt_budget(n_decoding));
   if (batch.empty()) {
     CHECK(!flights_.empty() || sequences_.empty() || !events_.empty());
     spare_flights_.push_back(std::move(flight));
@@ -120,7 +125,8 @@ bool Scheduler::make_room(Batch& batch, Sequence& sequence, int n_rows) {
   }
 }
 
-void Scheduler::add_decodes(Batch& batch, Flight& flight) {
+/// Returns how many sequences are decoding, also in batches under way.
+int Scheduler::add_decodes(Batch& batch, Flight& flight) {
   ready_.clear();
   int n_decoding = 0;
   bool prefill_waits = false;
@@ -151,6 +157,7 @@ void Scheduler::add_decodes(Batch& batch, Flight& flight) {
     ++n_added;
     for_drafts -= static_cast<int>(batch.rows.size() - before) - 1;
   }
+  return n_decoding;
 }
 
 void Scheduler::add_decode(Batch& batch, Flight& flight, const SequencePtr& sequence, int max_draft,
@@ -248,15 +255,22 @@ int Scheduler::prefill_rows(const Sequence& s, int budget) const {
   return n;
 }
 
-void Scheduler::add_prefills(Batch& batch, Flight& flight) {
+int Scheduler::prompt_budget(int n_decoding) const {
+  if (n_decoding == 0) return options_.chunk;
+  const int share = (n_decoding + depth_ - 1) / depth_;
+  return std::max(kMinPromptRows, kPromptRowsPerDecode * share);
+}
+
+void Scheduler::add_prefills(Batch& batch, Flight& flight, int n_rows_at_most) {
   ready_.clear();
   for (Sequence* sequence : running_) {
     if (!sequence->decodes() && sequence->n_pending() > 0) {
       ready_.push_back(sequences_.at(sequence->id));
     }
   }
+  const int limit = std::min(options_.chunk, static_cast<int>(batch.rows.size()) + n_rows_at_most);
   for (const SequencePtr& sequence : ready_) {
-    const int budget = options_.chunk - static_cast<int>(batch.rows.size());
+    const int budget = limit - static_cast<int>(batch.rows.size());
     if (budget <= 0) return;
     const int n_rows = prefill_rows(*sequence, budget);
     if (!sequence->running || !make_room(batch, *sequence, n_rows)) continue;

@@ -70,19 +70,34 @@ Batch step(Scheduler& scheduler, int n = 1) {
   return batch;
 }
 
-TEST(Scheduler, DecodeGoesFirstAndPromptsTakeTheRest) {
+TEST(Scheduler, PromptsTakeTheWholeBudgetIfNobodyDecodes) {
   for (int n_slots : {0, 8}) {
+    Scheduler scheduler({.chunk = 80}, {.n_pages = 100, .n_state_slots = n_slots}, 1);
+    const RequestId a = scheduler.submit(request(200, 5), 0);
+    // With states to keep, chunks end with a page.
+    for (int wanted : n_slots ? std::vector{64, 64, 72} : std::vector{80, 80, 40}) {
+      EXPECT_EQ(n_rows_of(step(scheduler), a), wanted);
+    }
+  }
+}
+
+TEST(Scheduler, DecodeGoesFirstAndAPromptBesideItGetsFewRows) {
+  for (int n_slots : {0, 32}) {
     Scheduler scheduler({.chunk = 80}, {.n_pages = 100, .n_state_slots = n_slots}, 1);
     const RequestId a = scheduler.submit(request(10, 100), 0);
     step(scheduler);
-    const RequestId b = scheduler.submit(request(200, 5), 0);
-    // With states to keep, chunks end with a page.
-    for (int wanted : n_slots ? std::vector{64, 64, 72} : std::vector{79, 79, 42}) {
+    const RequestId b = scheduler.submit(request(40, 5), 0);
+    for (int wanted : {16, 16, 8}) {
       const Batch batch = step(scheduler);
       EXPECT_EQ(batch.sequences.front().id, a);
       EXPECT_EQ(n_rows_of(batch, a), 1);
       EXPECT_EQ(n_rows_of(batch, b), wanted);
     }
+    // Many who decode let more of it through.
+    for (int i = 0; i < 10; ++i) scheduler.submit(request(1, 100), 0);
+    step(scheduler, 2);
+    const RequestId c = scheduler.submit(request(60, 5), 0);
+    EXPECT_EQ(n_rows_of(step(scheduler), c), 24);  // two per row of a, b and the ten
   }
 }
 
