@@ -9,6 +9,7 @@
 #include "serve/chat_constraints.h"
 #include "serve/chat_prompt.h"
 #include "serve/stop_filter.h"
+#include "text/after_marker.h"
 #include "text/chat_grammar.h"
 #include "text/chat_parser.h"
 #include "text/json_grammar.h"
@@ -19,12 +20,26 @@
 namespace sluice {
 namespace {
 
+/// The tools that the answer may call.
+std::vector<ChatTool> callable_tools(const ChatRequest& request) {
+  std::vector<ChatTool> tools;
+  if (request.tool_choice == ToolChoice::kNone) return tools;
+  for (const ChatTool& tool : request.tools) {
+    const bool wanted = request.tool_choice == ToolChoice::kNamed
+                            ? tool.name == request.named_tool
+                            : request.allowed_tools.empty() ||
+                                  std::ranges::count(request.allowed_tools, tool.name) > 0;
+    if (wanted) tools.push_back(tool);
+  }
+  return tools;
+}
+
 /// The answers of one request: text in, deltas out. Lives on the engine's thread.
 class ChatTurn {
  public:
   ChatTurn(const ServedModel& model, const ChatRequest& request, bool thinking, ChatSinks sinks)
       : format_(model.format), parallel_(request.parallel_calls), sinks_(std::move(sinks)) {
-    if (request.tool_choice != ToolChoice::kNone) tools_ = request.tools;
+    tools_ = callable_tools(request);
     for (int i = 0; i < request.generation.n; ++i) {
       choices_.push_back(
           std::make_unique<Choice>(format_, tools_, thinking, request.generation.stop));
@@ -121,19 +136,20 @@ int64_t thinking_budget(const std::optional<std::string>& effort) {
 }
 
 /// What the answer may be; nothing set: anything.
-AnswerGrammar answer_rules(const ChatRequest& request) {
+AnswerGrammar answer_rules(const ChatRequest& request, const std::string& open) {
   AnswerGrammar answer;
   answer.parallel = request.parallel_calls && request.tool_choice != ToolChoice::kNamed;
   const AnswerFormat& format = request.format;
   const bool forced =
       request.tool_choice == ToolChoice::kRequired || request.tool_choice == ToolChoice::kNamed;
   const bool has_text = format.kind != AnswerFormat::Kind::kText && !forced;
-  if (forced || (has_text && request.tool_choice == ToolChoice::kAuto)) {
-    for (const ChatTool& tool : request.tools) {
-      const bool wanted =
-          request.tool_choice != ToolChoice::kNamed || tool.name == request.named_tool;
-      if (wanted) answer.tools.push_back(tool);
-    }
+  answer.tools = callable_tools(request);
+  if (!forced && !has_text) {
+    // A call that the model begins by itself must be a good one where the tool demands that.
+    answer.behind_open = true;
+    const bool demanded = std::ranges::any_of(
+        answer.tools, [](const ChatTool& tool) { return tool.strict || !tool.grammar.empty(); });
+    if (!demanded || open.empty()) answer.tools.clear();
   }
   if (!has_text) return answer;
   answer.text = [&format](GrammarBuilder& builder) {
@@ -155,21 +171,27 @@ AnswerGrammar answer_rules(const ChatRequest& request) {
 
 /// Two requests with the same key want the same grammar.
 std::string grammar_key(const AnswerGrammar& answer, const AnswerFormat& format) {
-  OrderedJson key = {answer.parallel, answer.text != nullptr};
+  OrderedJson key = {answer.parallel, answer.behind_open, answer.text != nullptr};
   if (answer.text) key.push_back({int(format.kind), format.schema, format.grammar});
   for (const ChatTool& tool : answer.tools) {
-    key.push_back({tool.name, arguments_schema(tool), tool.grammar, tool.grammar_is_regex});
+    key.push_back(
+        {tool.name, arguments_schema(tool), tool.grammar, tool.grammar_is_regex, tool.strict});
   }
   return dump(key);
 }
 
-/// nullptr: anything goes.
-ConstraintPtr compile(const ChatRequest& request, const ServedModel& model) {
-  const AnswerGrammar answer = answer_rules(request);
+using ConstraintMaker = std::function<std::unique_ptr<TokenConstraint>()>;
+
+/// Of the answer behind the thinking; nullptr: anything goes.
+ConstraintMaker compile(const ChatRequest& request, const ServedModel& model) {
+  const bool is_bare = model.format.calls == ChatFormat::Calls::kBare;
+  const std::string open = is_bare ? "" : model.format.open;
+  const AnswerGrammar answer = answer_rules(request, open);
   if (answer.tools.empty() && !answer.text) return nullptr;
   const std::string param = answer.text ? request.format.param : "tools";
+  ConstraintPtr compiled;
   try {
-    return model.constraints->get(grammar_key(answer, request.format), [&] {
+    compiled = model.constraints->get(grammar_key(answer, request.format), [&] {
       GrammarBuilder builder(param);
       const Expr all = answer_grammar(builder, model.format, answer, *model.tokenizer);
       return builder.build(builder.rule("answer", all));
@@ -177,18 +199,27 @@ ConstraintPtr compile(const ChatRequest& request, const ServedModel& model) {
   } catch (const Error& error) {
     throw ApiError(400, error.what(), param, "invalid_grammar");
   }
+  if (!answer.behind_open) return [compiled] { return start_constraint(compiled); };
+  return [compiled, marker = marker_text(open, *model.tokenizer),
+          vocabulary = model.constraints->vocabulary()] {
+    return constrain_after_marker(marker, vocabulary, start_constraint(compiled));
+  };
 }
 
 void check_tools(const ChatRequest& request) {
+  const auto is_known = [&](const std::string& name) {
+    return std::ranges::count(request.tools, name, &ChatTool::name) > 0;
+  };
   if (request.tool_choice == ToolChoice::kRequired && request.tools.empty()) {
     throw ApiError(400, "tool_choice: expected tools to choose from, got none", "tool_choice");
   }
-  const auto is_named = [&](const ChatTool& tool) { return tool.name == request.named_tool; };
-  if (request.tool_choice == ToolChoice::kNamed &&
-      std::none_of(request.tools.begin(), request.tools.end(), is_named)) {
+  std::vector<std::string> names = request.allowed_tools;
+  if (request.tool_choice == ToolChoice::kNamed) names.push_back(request.named_tool);
+  for (const std::string& name : names) {
+    if (is_known(name)) continue;
     throw ApiError(400,
                    fmt::format("tool_choice: expected the name of one of the tools, got \"{}\"",
-                               request.named_tool.substr(0, 100)),
+                               name.substr(0, 100)),
                    "tool_choice");
   }
 }
@@ -197,19 +228,19 @@ void check_tools(const ChatRequest& request) {
 std::function<std::shared_ptr<TokenConstraint>()> constraint_maker(const ChatRequest& request,
                                                                    const ServedModel& model,
                                                                    bool thinking) {
-  ConstraintPtr compiled = compile(request, model);
+  ConstraintMaker answer = compile(request, model);
   const int64_t budget = thinking_budget(request.effort);
   if (model.format.think_close.empty()) {
-    if (!compiled) return nullptr;
-    return [compiled] { return start_constraint(compiled); };
+    if (!answer) return nullptr;
+    return answer;
   }
-  if (!compiled && budget < 0) return nullptr;
+  if (!answer && budget < 0) return nullptr;
   ThinkingRules rules =
       thinking_rules(model.format, *model.tokenizer, model.constraints->vocabulary());
   rules.begun = thinking;
   rules.budget = budget;
-  return [compiled, shared = std::make_shared<const ThinkingRules>(std::move(rules))] {
-    return constrain_after_thinking(shared, compiled ? start_constraint(compiled) : nullptr);
+  return [answer, shared = std::make_shared<const ThinkingRules>(std::move(rules))] {
+    return constrain_after_thinking(shared, answer ? answer() : nullptr);
   };
 }
 

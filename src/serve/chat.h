@@ -30,7 +30,8 @@ struct ChatRequest {
   OrderedJson messages = OrderedJson::array();
   std::vector<ChatTool> tools;
   ToolChoice tool_choice = ToolChoice::kAuto;
-  std::string named_tool;  // kNamed
+  std::string named_tool;                  // kNamed
+  std::vector<std::string> allowed_tools;  // that may be called; empty: all
   bool parallel_calls = true;
   AnswerFormat format;
   /// none, minimal, low, medium, high, xhigh or max; unset: the model's default.

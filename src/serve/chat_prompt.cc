@@ -78,6 +78,24 @@ OrderedJson read_message(const OrderedJson& json, const std::string& path) {
   return message;
 }
 
+void read_allowed_tools(const Fields& choice, ChatRequest& request) {
+  const OrderedJson* object = choice.object("allowed_tools");
+  if (object == nullptr) choice.fail("allowed_tools", "an object");
+  const Fields fields(*object, choice.path("allowed_tools"));
+  if (fields.choice("mode", {"auto", "required"}) == "required") {
+    request.tool_choice = ToolChoice::kRequired;
+  }
+  const OrderedJson* tools = fields.array("tools");
+  if (tools == nullptr || tools->empty()) fields.fail("tools", "an array of at least one tool");
+  for (size_t i = 0; i < tools->size(); ++i) {
+    const Fields tool((*tools)[i], fmt::format("{}[{}]", fields.path("tools"), i));
+    const std::string type = tool.required_text("type");
+    const OrderedJson* named = type == "function" || type == "custom" ? tool.object(type) : nullptr;
+    if (named == nullptr) tool.fail("type", "function or custom, and an object of that name");
+    request.allowed_tools.push_back(Fields(*named, tool.path(type)).required_text("name"));
+  }
+}
+
 ChatTool read_function(const Fields& tool) {
   const OrderedJson* function = tool.object("function");
   if (function == nullptr) tool.fail("function", "an object");
@@ -85,6 +103,7 @@ ChatTool read_function(const Fields& tool) {
   ChatTool result;
   result.name = fields.required_text("name");
   result.description = fields.text("description").value_or("");
+  result.strict = fields.boolean("strict", false);
   if (const OrderedJson* parameters = fields.object("parameters")) result.parameters = *parameters;
   return result;
 }
@@ -238,9 +257,12 @@ void read_tools(const Fields& body, ChatRequest& request) {
   } else if (choice->is_object()) {
     const Fields fields(*choice, "tool_choice");
     const std::string type = fields.required_text("type");
+    if (type == "allowed_tools") return read_allowed_tools(fields, request);
     const OrderedJson* named =
         type == "function" || type == "custom" ? fields.object(type) : nullptr;
-    if (named == nullptr) fields.fail("type", "function or custom, and an object of that name");
+    if (named == nullptr) {
+      fields.fail("type", "function, custom or allowed_tools, and an object of that name");
+    }
     request.tool_choice = ToolChoice::kNamed;
     request.named_tool = Fields(*named, fields.path(type)).required_text("name");
   } else {

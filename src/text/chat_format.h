@@ -16,6 +16,7 @@ struct ChatTool {
   std::string name;
   std::string description;
   OrderedJson parameters;  // JSON schema; null: any object
+  bool strict = false;     // arguments keep to the schema even if nothing demands a call
   bool is_custom = false;  // takes free text instead of JSON arguments
   std::string grammar;     // of a custom tool's text: a Lark grammar or a regex; empty: any text
   bool grammar_is_regex = false;

@@ -28,12 +28,7 @@ class AnswerBuilder {
   Expr answer(const AnswerGrammar& answer);
 
  private:
-  /// A marker is one token if the vocabulary has it as such.
-  Expr marker(const std::string& text) {
-    const auto token = tokenizer_.find(text);
-    const bool special = token && tokenizer_.is_special(*token);
-    return b_.literal(special ? VocabularyTrie::special_text(*token) : text);
-  }
+  Expr marker(const std::string& text) { return b_.literal(marker_text(text, tokenizer_)); }
   Expr words(std::vector<Expr> parts) { return b_.sequence(std::move(parts)); }
   Expr calls(const AnswerGrammar& answer);
   Expr call(const ChatTool& tool);
@@ -48,6 +43,7 @@ class AnswerBuilder {
   GrammarBuilder& b_;
   const ChatFormat& format_;
   const Tokenizer& tokenizer_;
+  bool free_arguments_ = false;
 };
 
 Expr AnswerBuilder::input(const ChatTool& tool) {
@@ -61,7 +57,9 @@ Expr AnswerBuilder::arguments(const ChatTool& tool) {
   const std::string what = b_.what();
   b_.set_what(fmt::format("tool {}", tool.name));
   Expr result = 0;
-  if (tool.grammar.empty()) {
+  if (free_arguments_ && !tool.strict && !tool.is_custom) {
+    result = json_schema_grammar(b_, {{"type", "object"}});
+  } else if (tool.grammar.empty()) {
     result = json_schema_grammar(b_, arguments_schema(tool));
   } else {
     result = words({b_.literal("{\"input\": \""), input(tool), b_.literal("\"}")});
@@ -119,22 +117,22 @@ Expr AnswerBuilder::marked_call(const ChatTool& tool) {
   return words({name, marker(format_.separator), arguments(tool)});
 }
 
+/// Without the opening marker.
 Expr AnswerBuilder::call(const ChatTool& tool) {
   switch (format_.calls) {
     case ChatFormat::Calls::kJson: {
       // As the template shows calls; the plain form has no line breaks.
       const Expr gap = b_.literal(format_.family == "plain" ? "" : "\n");
-      return words(
-          {marker(format_.open), gap, json_call(tool, "arguments"), gap, marker(format_.close)});
+      return words({gap, json_call(tool, "arguments"), gap, marker(format_.close)});
     }
     case ChatFormat::Calls::kArray:
       return json_call(tool, "arguments");
     case ChatFormat::Calls::kBare:
       return json_call(tool, "parameters");
     case ChatFormat::Calls::kXml:
-      return words({marker(format_.open), xml_call(tool), marker(format_.close)});
+      return words({xml_call(tool), marker(format_.close)});
     case ChatFormat::Calls::kMarked:
-      return words({marker(format_.open), marked_call(tool), marker(format_.close)});
+      return words({marked_call(tool), marker(format_.close)});
     case ChatFormat::Calls::kHarmony:
       break;
   }
@@ -147,21 +145,22 @@ Expr AnswerBuilder::calls(const AnswerGrammar& answer) {
   std::vector<Expr> choices;
   for (const ChatTool& tool : answer.tools) choices.push_back(call(tool));
   const Expr one = b_.call(b_.rule("call", b_.choice(std::move(choices))));
-  const bool single =
-      format_.calls == ChatFormat::Calls::kBare || format_.calls == ChatFormat::Calls::kHarmony;
+  const bool is_array = format_.calls == ChatFormat::Calls::kArray;
+  const bool is_marked = format_.calls == ChatFormat::Calls::kMarked;
+  const bool has_open = !is_array && format_.calls != ChatFormat::Calls::kBare &&
+                        format_.calls != ChatFormat::Calls::kHarmony;
+  const Expr open = has_open ? marker(format_.open) : b_.empty();
   Expr all = one;
-  if (answer.parallel && !single) {
-    const bool is_array = format_.calls == ChatFormat::Calls::kArray;
-    const bool is_marked = format_.calls == ChatFormat::Calls::kMarked;
+  if (answer.parallel && (has_open || is_array)) {
     const Expr between = b_.literal(is_array ? ", " : is_marked ? "" : "\n");
     // Models that were not trained to call tools would go on and on.
     const int most = format_.family == "plain" ? int(answer.tools.size()) : kMaxCalls;
-    all = words({one, b_.repeat(words({between, one}), 0, most - 1)});
+    all = words({one, b_.repeat(words({between, open, one}), 0, most - 1)});
   }
-  if (format_.calls == ChatFormat::Calls::kArray) {
-    all = words({marker(format_.open), b_.literal("["), all, b_.literal("]")});
-  }
-  return words({marker(format_.calls_open), all, marker(format_.calls_close)});
+  if (is_array) all = words({b_.literal("["), all, b_.literal("]")});
+  all = words({all, marker(format_.calls_close)});
+  if (answer.behind_open) return all;
+  return words({marker(format_.calls_open), is_array ? marker(format_.open) : open, all});
 }
 
 /// Thinking may come before, in a message of its own.
@@ -174,6 +173,7 @@ Expr AnswerBuilder::harmony(std::vector<Expr> messages) {
 
 Expr AnswerBuilder::answer(const AnswerGrammar& answer) {
   const bool is_harmony = format_.calls == ChatFormat::Calls::kHarmony;
+  free_arguments_ = answer.behind_open;
   std::vector<Expr> choices;
   if (!answer.tools.empty()) choices.push_back(calls(answer));
   if (answer.text) {
@@ -187,6 +187,12 @@ Expr AnswerBuilder::answer(const AnswerGrammar& answer) {
 }
 
 }  // namespace
+
+std::string marker_text(const std::string& marker, const Tokenizer& tokenizer) {
+  const auto token = tokenizer.find(marker);
+  const bool special = token && tokenizer.is_special(*token);
+  return special ? VocabularyTrie::special_text(*token) : marker;
+}
 
 Expr answer_grammar(GrammarBuilder& builder, const ChatFormat& format, const AnswerGrammar& answer,
                     const Tokenizer& tokenizer) {

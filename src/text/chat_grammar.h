@@ -14,8 +14,11 @@ class Tokenizer;
 
 /// What an answer may be: calls, a text, or either.
 struct AnswerGrammar {
-  std::vector<ChatTool> tools;                // that may be called; empty: no calls
-  bool parallel = true;                       // more than one call
+  std::vector<ChatTool> tools;  // that may be called; empty: no calls
+  bool parallel = true;         // more than one call
+  /// The answer is what follows the format's `open`; only strict and custom tools' arguments are
+  /// more than any object.
+  bool behind_open = false;
   std::function<Expr(GrammarBuilder&)> text;  // of an answer that is no call
 };
 
@@ -23,5 +26,8 @@ struct AnswerGrammar {
 /// json_schema_grammar() does; errors name the tool.
 Expr answer_grammar(GrammarBuilder& builder, const ChatFormat& format, const AnswerGrammar& answer,
                     const Tokenizer& tokenizer);
+
+/// A marker as the vocabulary writes it: a special token, or text.
+std::string marker_text(const std::string& marker, const Tokenizer& tokenizer);
 
 }  // namespace sluice
