@@ -18,6 +18,10 @@ std::span<const Command> commands() {
       {"detokenize", "token ids to text", detokenize_command},
       {"template", "render a conversation with a chat template", template_command},
       {"memory", "count the bytes a model needs, before there is hardware", memory_command},
+      {"plan", "find what could run a model, how fast and at what price", plan_command},
+      {"phase", "draw where which machine is enough: context x model size", phase_command},
+      {"claims", "check what is said about a machine", claims_command},
+      {"validate", "compare the planner with what was measured", validate_command},
   };
   return kCommands;
 }

@@ -15,5 +15,9 @@ int detokenize_command(int argc, char** argv);
 int pack_command(int argc, char** argv);
 int template_command(int argc, char** argv);
 int memory_command(int argc, char** argv);
+int plan_command(int argc, char** argv);
+int phase_command(int argc, char** argv);
+int claims_command(int argc, char** argv);
+int validate_command(int argc, char** argv);
 
 }  // namespace sluice

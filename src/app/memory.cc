@@ -4,25 +4,18 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "app/cli.h"
 #include "app/commands.h"
-#include "app/model_bytes.h"
+#include "app/plan_input.h"
 #include "app/report.h"
 #include "base/error.h"
 #include "plan/catalog.h"
-#include "plan/describe.h"
 #include "plan/hardware.h"
 
 namespace sluice {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr size_t kMaxConfigBytes = 64 << 20;
 
 struct MemoryOptions {
   std::string model, weights, on, cache = "bf16";
@@ -62,66 +55,6 @@ bool parse(MemoryOptions& o, int argc, char** argv) {
   if (!parse_flags(app, argc, argv)) return false;
   if (o.model.empty() && !o.list) throw UsageError("MODEL: expected a model, got none");
   return true;
-}
-
-Config read_config(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxConfigBytes + 1, '\0');
-  file.read(text.data(), std::streamsize(text.size()));
-  text.resize(size_t(file.gcount()));
-  if (text.empty()) throw Error(ErrorCode::kIo, "{}: expected JSON, got nothing", path.string());
-  if (text.size() > kMaxConfigBytes) {
-    throw Error(ErrorCode::kInvalidInput, "{}: expected at most {} bytes", path.string(),
-                kMaxConfigBytes);
-  }
-  return Config(parse_json(text, path.string()), path.string());
-}
-
-bool has_tensors(const fs::path& path) {
-  if (path.extension() == ".gguf") return true;
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return false;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    if (entry.path().extension() == ".safetensors") return true;
-  }
-  return false;
-}
-
-struct Found {
-  ModelShape shape;
-  double weights = -1;  // as packed by the engine; -1: count by format
-};
-
-Found find_on_disk(const fs::path& path) {
-  std::error_code error;
-  Found found;
-  if (has_tensors(path)) {
-    const std::unique_ptr<Checkpoint> checkpoint = open_checkpoint(path);
-    found.shape = describe_model(checkpoint->config());
-    if (found.shape.runs) {
-      const std::unique_ptr<Model> model = make_model(*checkpoint);
-      found.weights = double(count_bytes(*model, *checkpoint).total());
-    }
-  } else {
-    found.shape =
-        describe_model(read_config(fs::is_directory(path, error) ? path / "config.json" : path));
-  }
-  found.shape.name = path.string();
-  return found;
-}
-
-Found find_model(const std::string& name) {
-  std::error_code error;
-  if (fs::exists(name, error)) return find_on_disk(name);
-  if (const std::optional<Config> config = catalog_config(name)) {
-    Found found{.shape = describe_model(*config)};
-    found.shape.name = name;
-    return found;
-  }
-  const std::string close = closest_name(name, catalog_names());
-  throw Error(ErrorCode::kNotFound, "{}: no such file, nor a model of the catalogue; {}", name,
-              close.empty() ? std::string("`sluice memory --list` shows its names")
-                            : fmt::format("did you mean {}?", close));
 }
 
 struct Total {
@@ -198,7 +131,7 @@ void print_table(const OrderedJson& json, const std::map<std::string, Total>& ki
   }
 }
 
-OrderedJson report(const MemoryOptions& o, const Found& found, const WeightFormat& format,
+OrderedJson report(const MemoryOptions& o, const FoundModel& found, const WeightFormat& format,
                    CacheFormat cache_format) {
   const ModelShape& model = found.shape;
   Total sum;
@@ -225,14 +158,6 @@ OrderedJson report(const MemoryOptions& o, const Found& found, const WeightForma
           {"total_bytes", count(weights + cache)},
           {"runs_here", model.runs},
           {"not_counted", model.not_counted}};
-}
-
-Hardware require_hardware(const std::string& name) {
-  if (std::optional<Hardware> hardware = find_hardware(name)) return *std::move(hardware);
-  const std::string close = closest_name(name, hardware_names());
-  throw Error(ErrorCode::kNotFound, "--on: {} is not known; {}", name,
-              close.empty() ? fmt::format("known are {}", fmt::join(hardware_names(), ", "))
-                            : fmt::format("did you mean {}?", close));
 }
 
 /// How many devices hold it, and on whose word.
@@ -267,12 +192,12 @@ int memory_command(int argc, char** argv) {
     for (const std::string& name : catalog_names()) fmt::print("{}\n", name);
     return kOk;
   }
-  const Found found = find_model(o.model);
+  const FoundModel found = find_model(o.model);
   const WeightFormat format = o.weights.empty() ? found.shape.published : weight_format(o.weights);
   const CacheFormat cache = o.cache == "fp8" ? CacheFormat::k8Bit : CacheFormat::k16Bit;
   OrderedJson json = report(o, found, format, cache);
   if (!o.on.empty()) {
-    json["on"] = report_devices(require_hardware(o.on), json["total_bytes"].get<double>());
+    json["on"] = report_devices(require_hardware(o.on, "--on"), json["total_bytes"].get<double>());
   }
   const std::map<std::string, Total> kinds = by_kind(found.shape, format, cache, o.context);
   if (!o.json) {

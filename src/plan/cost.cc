@@ -12,6 +12,7 @@ constexpr double kMicro = 1e6;
 constexpr double kActivationBytes = 2;  // frames and partial sums travel in 16 bits
 constexpr double kTokenBytes = 4, kStateBytes = 4;
 constexpr double kMaxDevices = 1 << 20;
+constexpr const char* kEngines[] = {"trtllm", "sglang", "vllm"};  // in the order of Constant
 
 double require(const Hardware& hardware, const char* number) {
   const Quantity* const found = hardware.find(number);
@@ -45,6 +46,24 @@ double imbalance(int n_groups, double load) {
   return std::min(std::max(worst, 1.0), load) / mean;
 }
 
+bool same_cost(const PartShape& a, const PartShape& b) {
+  const auto same_term = [](const CacheTerm& x, const CacheTerm& y) {
+    return x.bytes_16bit == y.bytes_16bit && x.positions == y.positions && x.window == y.window &&
+           x.read == y.read;
+  };
+  return a.kind == b.kind && a.matrix == b.matrix && a.other == b.other && a.expert == b.expert &&
+         a.n_experts == b.n_experts && a.n_active == b.n_active &&
+         a.state_values == b.state_values && a.attention_values == b.attention_values &&
+         a.max_visible == b.max_visible &&
+         std::equal(a.cache.begin(), a.cache.end(), b.cache.begin(), b.cache.end(), same_term);
+}
+
+/// Of what every token reads: all but the routed experts.
+double dense_bytes(const PartShape& part, const WeightFormat& format) {
+  const bool is_table = part.kind == "embedding" || part.kind == "head";
+  return part.matrix * (is_table ? format.embedding : format.matrix) + part.other * format.other;
+}
+
 double cache_split(const PartShape& part, const DeviceGroup& group) {
   return std::min(double(group.tensor), std::max(1.0, part.cache_heads));
 }
@@ -64,8 +83,21 @@ BatchShape prefill_shape(double rows, double context) {
           .sequences = 1,
           .visible = rows * (context + (rows + 1) / 2),
           .cached = context,
-          .logits = 1};
+          .logits = 1,
+          .prompts = 1};
 }
+
+BatchShape& BatchShape::operator+=(const BatchShape& other) {
+  rows += other.rows;
+  sequences += other.sequences;
+  visible += other.visible;
+  cached += other.cached;
+  logits += other.logits;
+  prompts += other.prompts;
+  return *this;
+}
+
+BatchShape operator+(BatchShape a, const BatchShape& b) { return a += b; }
 
 TimeSplit& TimeSplit::operator+=(const TimeSplit& other) {
   compute_us += other.compute_us;
@@ -75,13 +107,41 @@ TimeSplit& TimeSplit::operator+=(const TimeSplit& other) {
   return *this;
 }
 
-Efficiency efficiency_of(const Hardware& hardware) {
+Efficiency efficiency_of(const Hardware& hardware, const Calibration& calibration,
+                         const std::string& engine, int compute_bits) {
   Efficiency efficiency;
   if (hardware.family == "gpu" || hardware.family == "tpu") {
-    efficiency = {.block_us = 6, .collective_us = 10, .step_us = 500, .sequence_us = 10};
+    const auto& value = calibration.values;
+    const auto by_engine = [&](size_t first) {
+      for (size_t i = 0; i < 3; ++i) {
+        if (engine == kEngines[i]) return value[first + i];
+      }
+      return (value[first] + value[first + 1] + value[first + 2]) / 3;
+    };
+    const bool before_fp4 = hardware.family == "gpu" && hardware.find("peak_fp4") == nullptr;
+    const double factor = before_fp4 ? value[kHopper] : 1;
+    efficiency = {.memory = value[kMemory],
+                  .expert_memory = value[kExpertMemory],
+                  .cache_memory = value[kCacheMemory],
+                  .compute = value[kCompute],
+                  .link = value[kLink],
+                  .block_us = by_engine(kBlockTrtllm) * factor,
+                  .expert_us = by_engine(kExpertBlockTrtllm) * factor *
+                               (compute_bits == 4 ? value[kExpertBlockFp4] : 1),
+                  .latent_us = value[kLatentBlock] * factor,
+                  .indexer_us = value[kIndexerBlock] * factor,
+                  .recurrent_us = value[kRecurrentBlock] * factor,
+                  .collective_us = value[kCollective],
+                  .step_us = value[kStep],
+                  .sequence_us = by_engine(kSequenceTrtllm),
+                  .prompt_us = value[kPrompt]};
+    if (before_fp4 && compute_bits == 4) efficiency.expert_memory *= value[kExpertMemoryUnpack];
   }
   if (const Quantity* const layer = hardware.find("layer_latency")) {
     efficiency.block_us = layer->value * kMicro / 2;  // a block is half a layer
+  }
+  if (const Quantity* const token = hardware.find("token_latency")) {
+    efficiency.token_us = token->value * kMicro;
   }
   return efficiency;
 }
@@ -106,8 +166,8 @@ CostModel::CostModel(ModelShape model, Placement placement)
           "{}, got {}, {}, {}",
           kMaxDevices, group.tensor, group.data, group.expert);
     }
-    efficiency_.push_back(efficiency_of(group.hardware));
     peak_.push_back(peak_flops(group.hardware, placement_.compute_bits));
+    bandwidth_.push_back(require(group.hardware, "memory_bandwidth"));
     for (const char* number : {"memory_bytes", "memory_bandwidth", "usable_memory"}) {
       require(group.hardware, number);
     }
@@ -119,40 +179,64 @@ CostModel::CostModel(ModelShape model, Placement placement)
       require(group.hardware, "link_bandwidth");
     }
   }
+  for (const Hop& hop : hops_) {
+    std::vector<Kind>& kinds = kinds_.emplace_back();
+    for (int b = hop.first_block; b < hop.last_block; ++b) {
+      const PartShape& part = model_.blocks[size_t(b)];
+      const auto same = std::find_if(kinds.begin(), kinds.end(),
+                                     [&](const Kind& kind) { return same_cost(kind.part, part); });
+      if (same == kinds.end())
+        kinds.push_back({part, 1});
+      else
+        ++same->count;
+    }
+  }
+  calibrate(shipped_calibration());
+}
+
+void CostModel::calibrate(const Calibration& calibration) {
+  efficiency_.clear();
+  for (const DeviceGroup& group : placement_.groups) {
+    efficiency_.push_back(
+        efficiency_of(group.hardware, calibration, placement_.engine, placement_.compute_bits));
+    // A fixed time per token is latency on the way, not work of one stage.
+    efficiency_.back().block_us += efficiency_.back().token_us / double(model_.blocks.size());
+  }
 }
 
 TimeSplit CostModel::part_time(const PartShape& part, int stage, const BatchShape& batch) const {
   const DeviceGroup& group = placement_.groups[size_t(stage)];
-  const Efficiency& efficiency = efficiency_[size_t(stage)];
+  const Efficiency& reached = efficiency_[size_t(stage)];
   const WeightFormat& format = placement_.weights;
-  const double tensor = group.tensor, data = group.data, devices = group.devices();
-  const double rows = part.kind == "head" ? batch.logits : batch.rows;
-  const double context = batch.rows > 0 ? batch.visible / batch.rows : 0;
-  const double seen = part.max_visible > 0 ? std::min(context, part.max_visible) : context;
+  const double bandwidth = bandwidth_[size_t(stage)] / kMicro;
+  const double flops = reached.compute * peak_[size_t(stage)] / kMicro;
+  const double devices = group.devices(), rows = part.kind == "head" ? batch.logits : batch.rows;
+  TimeSplit time{.collective_us = collective_us(part, stage, rows)};
+  const auto add_slower = [&](double memory_us, double compute_us) {
+    (memory_us >= compute_us ? time.memory_us : time.compute_us) += std::max(memory_us, compute_us);
+  };
 
-  PartShape dense = part;
-  dense.n_experts = 0;
-  double bytes = weights_bytes(dense, format) / tensor;
-  double flops = 2 * (part.matrix + part.other) * rows / devices;
-  flops += 2 * part.attention_values * seen * rows / devices;
+  double memory_us = dense_bytes(part, format) / group.tensor / (reached.memory * bandwidth);
+  double compute_us = 2 * (part.matrix + part.other) * rows / devices / flops;
   if (part.n_experts > 0) {
     const double touched = touched_experts(part, rows);
     const double skew = imbalance(group.expert, touched);
-    bytes += touched * part.expert * format.expert / devices * skew;
-    flops += 2 * part.expert * part.n_active * rows / devices * skew;
+    memory_us += touched * part.expert * format.expert / devices * skew /
+                 (reached.expert_memory * bandwidth);
+    compute_us += 2 * part.expert * part.n_active * rows / devices * skew / flops;
   }
-  if (batch.sequences > 0) {
+  add_slower(memory_us, compute_us);
+
+  if (batch.sequences > 0 && (!part.cache.empty() || part.state_values > 0)) {
+    const double context = batch.rows > 0 ? batch.visible / batch.rows : 0;
+    const double seen = part.max_visible > 0 ? std::min(context, part.max_visible) : context;
     const double read = cache_read_bytes(part, batch.cached / batch.sequences,
                                          batch.rows / batch.sequences, placement_.cache);
-    bytes += batch.sequences * read / (data * cache_split(part, group));
-    bytes += 2 * batch.sequences * kStateBytes * part.state_values / devices;  // read and written
+    const double cache = batch.sequences * read / (group.data * cache_split(part, group));
+    const double state = 2 * batch.sequences * kStateBytes * part.state_values / devices;
+    add_slower((cache + state) / (reached.cache_memory * bandwidth),
+               2 * part.attention_values * seen * rows / devices / flops);
   }
-
-  const double memory_us =
-      bytes / (efficiency.memory * require(group.hardware, "memory_bandwidth")) * kMicro;
-  const double compute_us = flops / (efficiency.compute * peak_[size_t(stage)]) * kMicro;
-  TimeSplit time{.collective_us = collective_us(part, stage, rows)};
-  (memory_us >= compute_us ? time.memory_us : time.compute_us) = std::max(memory_us, compute_us);
   return time;
 }
 
@@ -172,22 +256,31 @@ double CostModel::collective_us(const PartShape& part, int stage, double rows) c
   return efficiency.collective_us + 2 * share * frame / link;  // all-reduce
 }
 
-TimeSplit CostModel::block_time(const PartShape& part, int stage, const BatchShape& batch) const {
-  TimeSplit time = part_time(part, stage, batch);
-  time.launch_us += efficiency_[size_t(stage)].block_us;
-  return time;
+double CostModel::launch_us(const PartShape& part, int stage) const {
+  const Efficiency& reached = efficiency_[size_t(stage)];
+  double us = reached.block_us;
+  if (part.n_experts > 0) us += reached.expert_us;
+  if (part.state_values > 0) us += reached.recurrent_us;
+  if (part.kind.starts_with("mla") || part.kind.starts_with("compressed")) us += reached.latent_us;
+  if (part.kind.ends_with("indexer")) us += reached.indexer_us;
+  return us;
 }
 
 TimeSplit CostModel::hop_time(size_t hop, const BatchShape& batch) const {
   const Hop& part = hops_[hop];
   TimeSplit time;
-  for (int b = part.first_block; b < part.last_block; ++b) {
-    time += block_time(model_.blocks[size_t(b)], part.stage, batch);
+  for (const Kind& kind : kinds_[hop]) {
+    const TimeSplit one = part_time(kind.part, part.stage, batch);
+    time.compute_us += kind.count * one.compute_us;
+    time.memory_us += kind.count * one.memory_us;
+    time.collective_us += kind.count * one.collective_us;
+    time.launch_us += kind.count * launch_us(kind.part, part.stage);
   }
   if (!part.head) return time;
-  const Efficiency& efficiency = efficiency_[size_t(part.stage)];
+  const Efficiency& reached = efficiency_[size_t(part.stage)];
   time += part_time(model_.head, part.stage, batch);
-  time.launch_us += efficiency.step_us + efficiency.sequence_us * batch.sequences;
+  time.launch_us += reached.step_us + reached.sequence_us * (batch.sequences - batch.prompts) +
+                    reached.prompt_us * batch.prompts;
   return time;
 }
 
@@ -227,10 +320,9 @@ StageMemory CostModel::memory(int stage, double users, double positions) const {
   const double whole = std::ceil(positions / model_.page_positions) * model_.page_positions;
   StageMemory memory{.usable_bytes = require(group.hardware, "memory_bytes") *
                                      require(group.hardware, "usable_memory")};
-  const auto add_weights = [&](PartShape part) {
-    const double experts = part.expert * part.n_experts * format.expert;
-    part.n_experts = 0;
-    memory.weights_bytes += weights_bytes(part, format) / group.tensor + experts / group.devices();
+  const auto add_weights = [&](const PartShape& part) {
+    memory.weights_bytes += dense_bytes(part, format) / group.tensor +
+                            part.expert * part.n_experts * format.expert / group.devices();
   };
   for (const auto& [first, last] : plan.blocks) {
     for (int b = first; b < last; ++b) {

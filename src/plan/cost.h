@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/calibration.h"
 #include "plan/hardware.h"
 #include "plan/model_shape.h"
 #include "plan/plan.h"
@@ -28,6 +29,7 @@ struct Placement {
   WeightFormat weights{};
   CacheFormat cache = CacheFormat::k16Bit;
   int compute_bits = 16;  // 16, 8 or 4: the arithmetic of matrices
+  std::string engine{};   // "trtllm", "sglang", "vllm" on GPUs; otherwise their mean
 };
 
 /// A batch as far as its time depends on it. Sums, so that shapes of parts can be added.
@@ -37,14 +39,19 @@ struct BatchShape {
   double visible = 0;    // positions that rows attend to, their own included; summed over rows
   double cached = 0;     // positions whose cache is read, summed over sequences
   double logits = 1;     // rows that reach the head
+  double prompts = 0;    // sequences whose prompt is computed
+
+  BatchShape& operator+=(const BatchShape& other);
 };
+BatchShape operator+(BatchShape a, const BatchShape& b);
 
 /// `sequences` that decode `rows` positions each (more than one: drafts) after `context` others.
 BatchShape decode_shape(double sequences, double context, double rows = 1);
 /// `rows` of one prompt after `context` positions that are in the cache.
 BatchShape prefill_shape(double rows, double context);
 
-/// Microseconds. Of compute and memory only the slower counts, block by block, and is named so.
+/// Microseconds. Of compute and memory only the slower counts, operation by operation, and is named
+/// so.
 struct TimeSplit {
   double compute_us = 0, memory_us = 0;
   double collective_us = 0;  // joins within a group
@@ -64,22 +71,27 @@ struct StageMemory {
 
 /// What a kind of device reaches of its data sheet.
 struct Efficiency {
-  double memory = 0.8;       // of memory_bandwidth
-  double compute = 0.6;      // of the peak
-  double link = 0.7;         // of link_bandwidth
-  double block_us = 0;       // per block and step: launches, or the latency of half a layer
-  double collective_us = 0;  // per collective of two or more devices
-  double step_us = 0;        // per step: scheduling, sampling
-  double sequence_us = 0;    // per step and sequence
+  double memory = 0.8, expert_memory = 0.8, cache_memory = 0.8;  // of memory_bandwidth
+  double compute = 0.6;                                          // of the peak
+  double link = 0.7;                                             // of link_bandwidth
+  double block_us = 0;  // per block and step: launches, or the latency of half a layer
+  double expert_us = 0, latent_us = 0, indexer_us = 0, recurrent_us = 0;  // more, by kind
+  double collective_us = 0;               // per collective of two or more devices
+  double token_us = 0;                    // per token, spread over all blocks
+  double step_us = 0;                     // per step: scheduling, sampling
+  double sequence_us = 0, prompt_us = 0;  // per step and sequence; per prompt
 };
-/// Calibrated where there are measurements, otherwise from the profile's own numbers.
-Efficiency efficiency_of(const Hardware& hardware);
+/// Calibrated constants for GPUs (and, for want of better, TPUs), the profile's own numbers
+/// otherwise.
+Efficiency efficiency_of(const Hardware& hardware, const Calibration& calibration,
+                         const std::string& engine, int compute_bits);
 
 class CostModel {
  public:
-  /// Throws kInvalidInput if plan and model do not agree or a group makes no sense, kUnsupported
-  /// naming a number that a profile lacks.
+  /// With the shipped constants. Throws kInvalidInput if plan and model do not agree or a group
+  /// makes no sense, kUnsupported naming a number that a profile lacks.
   CostModel(ModelShape model, Placement placement);
+  void calibrate(const Calibration& calibration);
 
   const ModelShape& model() const { return model_; }
   const Placement& placement() const { return placement_; }
@@ -100,15 +112,22 @@ class CostModel {
   StageMemory memory(int stage, double users, double positions) const;
 
  private:
-  TimeSplit block_time(const PartShape& part, int stage, const BatchShape& batch) const;
+  /// Blocks that cost the same.
+  struct Kind {
+    PartShape part;
+    double count = 0;
+  };
   TimeSplit part_time(const PartShape& part, int stage, const BatchShape& batch) const;
   double collective_us(const PartShape& part, int stage, double rows) const;
+  double launch_us(const PartShape& part, int stage) const;
 
   ModelShape model_;
   Placement placement_;
   std::vector<Hop> hops_;
-  std::vector<Efficiency> efficiency_;  // of each stage
-  std::vector<double> peak_;            // FLOP/s of a device of each stage
+  std::vector<std::vector<Kind>> kinds_;  // of each hop
+  std::vector<Efficiency> efficiency_;    // of each stage
+  std::vector<double> peak_;              // FLOP/s of a device of each stage
+  std::vector<double> bandwidth_;         // B/s, likewise
 };
 
 }  // namespace sluice

@@ -28,7 +28,7 @@ TEST(Cost, ReadsTheWeightsOfASmallBatchOnce) {
   const ModelShape model = model_named("Meta-Llama-3.1-70B");
   const CostModel cost(model, even_placement(model, "H100", 1, {.tensor = 8}));
   const TimeSplit time = cost.stage_time(0, decode_shape(1, 1));
-  const Efficiency efficiency = efficiency_of(*find_hardware("H100"));
+  const Efficiency efficiency = efficiency_of(*find_hardware("H100"), shipped_calibration(), "", 8);
   double bytes = weights_bytes(model.head, weight_format("8bit"));
   for (const PartShape& part : model.blocks) bytes += weights_bytes(part, weight_format("8bit"));
   EXPECT_NEAR(time.memory_us, bytes / 8 / (efficiency.memory * 3.35e12) * 1e6,
@@ -45,7 +45,7 @@ TEST(Cost, ComputeLimitsALargeBatch) {
   const TimeSplit time = cost.stage_time(0, prefill_shape(8192, 0));
   const double flops = 2 * (model.active_parameters() - model.head.total()) * 8192 +
                        2 * 32 * 32 * 256 * 8192.0 * 8193 / 2;
-  const Efficiency efficiency = efficiency_of(*find_hardware("H100"));
+  const Efficiency efficiency = efficiency_of(*find_hardware("H100"), shipped_calibration(), "", 8);
   EXPECT_NEAR(time.compute_us, flops / (efficiency.compute * 1979e12) * 1e6,
               0.01 * time.compute_us);
 }
@@ -59,6 +59,9 @@ TEST(Cost, StagesAndHopsAddUp) {
   for (int s = 0; s < 60; ++s) sum += many.stage_time(s, batch).total_us();
   for (size_t hop = 0; hop < many.hops().size(); ++hop) transfers += many.transfer_us(hop, batch);
   EXPECT_NEAR(sum, one.stage_time(0, batch).total_us(), 1e-6 * sum);
+  const double fixed = find_hardware("CS-3")->find("token_latency")->value * 1e6;
+  EXPECT_GT(one.stage_time(0, batch).launch_us, fixed);
+  EXPECT_LT(many.stage_time(59, batch).launch_us, fixed / 10);
   EXPECT_EQ(one.transfer_us(0, batch), 0);
   EXPECT_GT(transfers, 60 * 3);
   EXPECT_NEAR(many.latency_us(batch), sum + transfers, 1e-6 * sum);

@@ -1,4 +1,4 @@
-// The data files of catalog/ and hardware/, compiled in.
+// The data files of catalog/, hardware/, calibration/ and claims/, compiled in.
 #pragma once
 
 #include "base/embedded.h"
@@ -7,5 +7,10 @@ namespace sluice {
 
 std::span<const EmbeddedFile> catalog_files();
 std::span<const EmbeddedFile> hardware_files();
+std::span<const EmbeddedFile> calibration_files();
+std::span<const EmbeddedFile> claims_files();
+
+/// calibration/NAME.json.
+const EmbeddedFile& calibration_file(const char* name);
 
 }  // namespace sluice

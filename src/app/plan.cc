@@ -1,0 +1,351 @@
+// sluice plan: what could run a model, how fast, at what price, and on whose numbers that rests.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "app/cli.h"
+#include "app/commands.h"
+#include "app/plan_input.h"
+#include "app/report.h"
+#include "base/error.h"
+#include "plan/search.h"
+
+namespace sluice {
+namespace {
+
+struct PlanOptions {
+  std::string model, on, prefill_on, weights, out, cache = "bf16", draft = "none";
+  int users = 1, context = 4096, output = 1024, max_devices = 0, most = 5;
+  float min_speed = 0, max_first_ms = 0, max_kw = 0, max_usd = 0;
+  bool fastest = false, json = false;
+};
+
+bool parse(PlanOptions& o, int argc, char** argv) {
+  CLI::App app;
+  set_help(
+      app, "plan", "MODEL --on HARDWARE[,HARDWARE] [flags]",
+      "Searches placements of a model on hardware that you may not have: tensor, expert and "
+      "pipeline groups on GPUs and TPUs, layers per device on wafers and SRAM machines. Prints "
+      "the best plan with its memory, its time, its price and what the answer rests on, and why "
+      "the others lost. Two kinds of hardware: attention and states live on the first, "
+      "feed-forwards on the second.",
+      {"sluice plan DeepSeek-V3 --on B200 --users 16 --weights 8bit",
+       "sluice plan Kimi-K3 --on CS-3 --users 80 --context 96300 --weights 4bit --fastest",
+       "sluice plan Kimi-K3 --on GB200,CS-3 --weights 4bit --prefill-on B200",
+       "sluice plan Meta-Llama-3.1-70B --on H100 --min-speed 60 -o plan.json"});
+  add_text(app, "MODEL", "", o.model, "a name of the catalogue, a config.json, or a model on disk");
+  add_text(app, "--on", "HW[,HW]", o.on, "hardware by name (see hardware/), or a profile's path");
+  add_text(app, "--prefill-on", "HW", o.prefill_on,
+           "compute prompts there and send the cache over; adds its time, not its price");
+  add_integer(app, "--users", o.users, 1, 1 << 24, "requests in flight (default 1)")->group("Load");
+  add_integer(app, "--context", o.context, 1, 1 << 30, "tokens of a prompt (default 4096)")
+      ->group("Load");
+  add_integer(app, "--output", o.output, 1, 1 << 30, "tokens of an answer (default 1024)")
+      ->group("Load");
+  add_choice(app, "--weights", o.weights, {"4bit", "8bit", "bf16"},
+             "format of every matrix (default: as published)")
+      ->group("Formats");
+  add_choice(app, "--cache", o.cache, {"bf16", "fp8"}, "format of the cache (default bf16)")
+      ->group("Formats");
+  add_choice(app, "--draft", o.draft, draft_names(),
+             "speculation: method and guesses per verification, with published acceptance")
+      ->group("Formats");
+  add_number(app, "--min-speed", o.min_speed, 0, 1e9F, "tokens/s that every user must get")
+      ->group("Limits");
+  add_number(app, "--max-first", o.max_first_ms, 0, 1e9F, "milliseconds to the first token")
+      ->group("Limits");
+  add_number(app, "--max-kw", o.max_kw, 0, 1e9F, "power")->group("Limits");
+  add_number(app, "--max-usd", o.max_usd, 0, 1e9F, "USD per hour")->group("Limits");
+  add_integer(app, "--max-devices", o.max_devices, 1, 1 << 20, "devices")->group("Limits");
+  add_switch(app, "--fastest", o.fastest, "the fastest plan per user instead of the cheapest")
+      ->group("Search");
+  add_integer(app, "--show", o.most, 1, 1000, "plans to show (default 5)")->group("Output");
+  add_text(app, "-o", "FILE", o.out, "write the plan for `sluice simulate`")->group("Output");
+  add_switch(app, "--json", o.json, "print one object")->group("Output");
+  if (!parse_flags(app, argc, argv)) return false;
+  if (o.model.empty()) throw UsageError("MODEL: expected a model, got none");
+  if (o.on.empty()) throw UsageError("--on: expected hardware, got none");
+  return true;
+}
+
+std::vector<Hardware> hardware_list(const std::string& names) {
+  std::vector<Hardware> list;
+  for (size_t at = 0; at <= names.size();) {
+    const size_t comma = std::min(names.find(',', at), names.size());
+    list.push_back(require_hardware(names.substr(at, comma - at), "--on"));
+    at = comma + 1;
+  }
+  if (list.size() > 2) throw UsageError("--on: expected one or two kinds of hardware");
+  return list;
+}
+
+int bits_of(const WeightFormat& format) {
+  const double widest = std::max(format.matrix, format.expert);
+  return widest > 1.5 ? (format.expert < 0.75 ? 4 : 16) : widest > 0.75 ? 8 : 4;
+}
+
+/// How much a number moves the speed, one at a time.
+struct Influence {
+  std::string hardware, number, kind, source;
+  double at_low = 0, at_high = 0;  // tokens/s per user at the ends of its range
+  double elasticity = 0;           // relative change of the speed per relative change of the number
+};
+
+std::vector<Influence> influences(const ModelShape& model, const Candidate& best,
+                                  const Demand& demand) {
+  std::vector<Influence> all;
+  const auto speed_with = [&](const std::string& hardware, const std::string& number,
+                              double value) {
+    Placement placement = best.placement;
+    for (DeviceGroup& group : placement.groups) {
+      if (group.hardware.name == hardware) group.hardware.numbers[number].value = value;
+    }
+    return price(model, std::move(placement), demand).user_tokens_per_s();
+  };
+  std::vector<std::string> seen;
+  for (const DeviceGroup& group : best.placement.groups) {
+    if (std::find(seen.begin(), seen.end(), group.hardware.name) != seen.end()) continue;
+    seen.push_back(group.hardware.name);
+    for (const auto& [number, q] : group.hardware.numbers) {
+      const std::string& name = group.hardware.name;
+      const double bumped = speed_with(name, number, q.value * 1.01);
+      const double elasticity = std::abs(bumped / best.user_tokens_per_s() - 1) / 0.01;
+      if (elasticity < 1e-6) continue;
+      Influence influence{.hardware = name,
+                          .number = number,
+                          .kind = q.kind,
+                          .source = q.source,
+                          .elasticity = elasticity};
+      influence.at_low =
+          q.low < q.value ? speed_with(name, number, q.low) : best.user_tokens_per_s();
+      influence.at_high =
+          q.high > q.value ? speed_with(name, number, q.high) : best.user_tokens_per_s();
+      all.push_back(std::move(influence));
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Influence& a, const Influence& b) { return a.elasticity > b.elasticity; });
+  return all;
+}
+
+/// The share of the speed that nobody official stated and nobody measured.
+double estimated_share(const std::vector<Influence>& all) {
+  double sum = 0, estimated = 0;
+  for (const Influence& i : all) {
+    sum += i.elasticity;
+    if (i.kind == "estimated" || i.kind == "assumed") estimated += i.elasticity;
+  }
+  return sum > 0 ? estimated / sum : 0;
+}
+
+/// How far predictions of this kind were off where they could be checked; see `sluice validate`.
+int error_percent(const Candidate& c) {
+  int percent = 0;
+  for (const DeviceGroup& group : c.placement.groups) {
+    const std::string& family = group.hardware.family;
+    percent = std::max(percent, family == "gpu" ? 20 : family == "wafer" ? 35 : 50);
+  }
+  return percent;
+}
+
+OrderedJson or_null(const std::optional<double>& value) {
+  return value ? OrderedJson(rounded(*value)) : OrderedJson(nullptr);
+}
+
+OrderedJson to_json(const Candidate& c, const ModelShape& model) {
+  OrderedJson json = {{"plan", c.name},
+                      {"devices", c.devices},
+                      {"meets_demand", c.fault.empty()},
+                      {"tokens_per_s_per_user", rounded(c.user_tokens_per_s())},
+                      {"tokens_per_s", rounded(c.tokens_per_s)},
+                      {"first_token_ms", rounded(c.first_ms)},
+                      {"us_per_layer_and_token", rounded(c.token_us / model.n_layers)},
+                      {"memory",
+                       {{"weights_bytes", std::ceil(c.fullest.weights_bytes)},
+                        {"cache_bytes", std::ceil(c.fullest.cache_bytes)},
+                        {"usable_bytes", std::floor(c.fullest.usable_bytes)}}},
+                      {"time_us",
+                       {{"compute", rounded(c.time.compute_us)},
+                        {"memory", rounded(c.time.memory_us)},
+                        {"joins", rounded(c.time.collective_us)},
+                        {"launch", rounded(c.time.launch_us)},
+                        {"hops", rounded(c.hops_us)},
+                        {"draft", rounded(c.draft_us)},
+                        {"slowest_stage", rounded(c.slowest_stage_us)},
+                        {"per_emitted_token", rounded(c.token_us)}}},
+                      {"usd_per_hour", or_null(c.usd_per_hour)},
+                      {"usd_per_mtok", or_null(c.usd_per_mtok())},
+                      {"joules_per_token", or_null(c.joules_per_token())},
+                      {"kw", or_null(c.watts ? std::optional(*c.watts / 1e3) : std::nullopt)}};
+  if (!c.fault.empty()) json["fault"] = c.fault;
+  return json;
+}
+
+std::string why_lost(const Candidate& c, const Candidate& best, bool fastest) {
+  if (!c.fault.empty()) return c.fault;
+  const std::optional<double> mine = c.usd_per_mtok(), its = best.usd_per_mtok();
+  if (!fastest && mine && its) return fmt::format("{:.2f} times the price", *mine / *its);
+  if (!fastest) return "more devices per token";
+  return fmt::format("{:.0f} % slower per user", 100 * (1 - best.token_us / c.token_us));
+}
+
+void print_best(const OrderedJson& best, const OrderedJson& json) {
+  const auto number = [&](const char* key) { return best[key].get<double>(); };
+  fmt::print("{}\n{}\n\n", json["model"].get<std::string>(), best["plan"].get<std::string>());
+  fmt::print("  {:<34}{:>12} tokens/s  (+-{} %)\n", "one user",
+             short_number(number("tokens_per_s_per_user")), json["error_percent"].get<int>());
+  fmt::print("  {:<34}{:>12} tokens/s\n", "all users", short_number(number("tokens_per_s")));
+  fmt::print("  {:<34}{:>12} ms\n", "first token, alone", short_number(number("first_token_ms")));
+  fmt::print("  {:<34}{:>12} us\n", "per layer and emitted token",
+             short_number(number("us_per_layer_and_token")));
+  const auto money = [&](const char* label, const char* key, const char* unit) {
+    if (best[key].is_null())
+      fmt::print("  {:<34}{:>12}\n", label, "not known");
+    else
+      fmt::print("  {:<34}{:>12} {}\n", label, short_number(number(key)), unit);
+  };
+  money("price", "usd_per_hour", "USD/h");
+  money("price of output", "usd_per_mtok", "USD per million tokens");
+  money("energy", "joules_per_token", "J per token");
+  money("power", "kw", "kW");
+  const OrderedJson& memory = best["memory"];
+  fmt::print("\nMemory of the fullest device\n");
+  for (const char* key : {"weights_bytes", "cache_bytes", "usable_bytes"}) {
+    fmt::print("  {:<34}{:>12}\n", key, bytes_text(memory[key].get<double>()));
+  }
+  fmt::print("\nTime of one pass through all stages, us\n");
+  for (const auto& [key, us] : best["time_us"].items()) {
+    fmt::print("  {:<34}{:>12}\n", key, short_number(us.get<double>()));
+  }
+}
+
+void print_rest(const OrderedJson& json) {
+  if (!json["runners_up"].empty()) fmt::print("\nOthers\n");
+  for (const OrderedJson& other : json["runners_up"]) {
+    fmt::print("  {}: {}\n", other["plan"].get<std::string>(), other["why"].get<std::string>());
+  }
+  fmt::print("\nWhat the speed rests on: {:.0f} % estimates and assumptions\n",
+             100 * json["estimated_share"].get<double>());
+  for (const OrderedJson& i : json["sensitivity"]) {
+    fmt::print("  {:<24}{:<10} weight {:.2f}, {} to {} tokens/s\n", i["number"].get<std::string>(),
+               i["kind"].get<std::string>(), i["elasticity"].get<double>(),
+               short_number(i["at_low"].get<double>()), short_number(i["at_high"].get<double>()));
+  }
+  for (const OrderedJson& note : json["notes"]) fmt::print("{}\n", note.get<std::string>());
+}
+
+/// The transfer of a prompt's cache and its computation elsewhere.
+void add_prefill(OrderedJson& json, const ModelShape& model, const Candidate& best,
+                 const Hardware& hardware, const Demand& demand) {
+  Demand alone = demand;
+  alone.users = 1;
+  alone.min_speed = alone.max_first_ms = alone.max_power = alone.max_usd = 0;
+  alone.max_devices = 0;
+  alone.fastest = true;
+  std::vector<Candidate> all = search(model, {hardware}, alone);
+  const auto first = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::pair(!a.fault.empty(), a.first_ms) < std::pair(!b.fault.empty(), b.first_ms);
+  });
+  const Quantity* const from = hardware.find("link_bandwidth");
+  const Quantity* const to = best.placement.groups.front().hardware.find("link_bandwidth");
+  if (from == nullptr || to == nullptr) {
+    throw Error(ErrorCode::kUnsupported, "--prefill-on: {}: link_bandwidth: missing from a profile",
+                hardware.name);
+  }
+  const double bytes = cache_bytes(model, demand.prompt, demand.cache);
+  const double transfer_ms = bytes / std::min(from->value, to->value) * 1e3;
+  json["prefill"] = {{"plan", first->name},
+                     {"compute_ms", rounded(first->first_ms)},
+                     {"cache_bytes", std::ceil(bytes)},
+                     {"transfer_ms", rounded(transfer_ms)},
+                     {"first_token_ms", rounded(first->first_ms + transfer_ms)}};
+  json["notes"].push_back(fmt::format("Prefill on {}: {:.1f} ms, then {} of cache in {:.1f} ms",
+                                      first->name, first->first_ms, bytes_text(bytes),
+                                      transfer_ms));
+}
+
+Demand demand_of(const PlanOptions& o, const ModelShape& model) {
+  Demand demand{.users = double(o.users), .prompt = double(o.context), .output = double(o.output)};
+  demand.min_speed = o.min_speed;
+  demand.max_first_ms = o.max_first_ms;
+  demand.max_power = o.max_kw * 1e3;
+  demand.max_usd = o.max_usd;
+  demand.max_devices = o.max_devices;
+  demand.fastest = o.fastest;
+  demand.draft = draft_named(o.draft);
+  demand.weights = o.weights.empty() ? model.published : weight_format(o.weights);
+  demand.compute_bits = bits_of(demand.weights);
+  demand.cache = o.cache == "fp8" ? CacheFormat::k8Bit : CacheFormat::k16Bit;
+  return demand;
+}
+
+OrderedJson report(const PlanOptions& o, const ModelShape& model, const Demand& demand,
+                   const std::vector<Candidate>& all) {
+  const Candidate& best = all.front();
+  const std::vector<Influence> rests_on = influences(model, best, demand);
+  OrderedJson json = {
+      {"model", o.model}, {"placements", all.size()}, {"best", to_json(best, model)}};
+  json["runners_up"] = OrderedJson::array();
+  for (size_t i = 1; i < all.size() && int(i) < o.most; ++i) {
+    json["runners_up"].push_back(to_json(all[i], model));
+    json["runners_up"].back()["why"] = why_lost(all[i], best, o.fastest);
+  }
+  json["error_percent"] = error_percent(best);
+  json["estimated_share"] = rounded(estimated_share(rests_on));
+  json["sensitivity"] = OrderedJson::array();
+  for (const Influence& i : rests_on) {
+    json["sensitivity"].push_back({{"hardware", i.hardware},
+                                   {"number", i.number},
+                                   {"kind", i.kind},
+                                   {"elasticity", rounded(i.elasticity)},
+                                   {"at_low", rounded(i.at_low)},
+                                   {"at_high", rounded(i.at_high)},
+                                   {"source", i.source}});
+  }
+  json["notes"] = OrderedJson::array();
+  if (!demand.draft.source.empty()) {
+    json["notes"].push_back(fmt::format("Draft {}: {} tokens accepted per verification of {} ({})",
+                                        demand.draft.method, demand.draft.accepted,
+                                        demand.draft.length + 1, demand.draft.source));
+  }
+  for (const std::string& what : model.not_counted) json["notes"].push_back("Not counted: " + what);
+  return json;
+}
+
+}  // namespace
+
+int plan_command(int argc, char** argv) {
+  PlanOptions o;
+  if (!parse(o, argc, argv)) return kOk;
+  const ModelShape model = find_model(o.model).shape;
+  const Demand demand = demand_of(o, model);
+  const std::vector<Candidate> all = search(model, hardware_list(o.on), demand);
+  const Candidate& best = all.front();
+  if (!best.fault.empty()) {
+    throw Error(ErrorCode::kResource,
+                "no plan of {} meets the demand; the nearest, {}, {}: {:.2f} times too {}",
+                all.size(), best.name, best.fault, best.short_by,
+                best.fault.starts_with("gives") ? "slow" : "much");
+  }
+  OrderedJson json = report(o, model, demand, all);
+  if (!o.prefill_on.empty()) {
+    add_prefill(json, model, best, require_hardware(o.prefill_on, "--prefill-on"), demand);
+  }
+  if (!o.out.empty()) {
+    std::ofstream file(o.out);
+    file << placement_to_json(best.placement, o.model).dump(1) << '\n';
+    if (!file.flush()) throw Error(ErrorCode::kIo, "{}: cannot be written", o.out);
+  }
+  if (o.json) {
+    print_json(json);
+  } else {
+    print_best(json["best"], json);
+    print_rest(json);
+  }
+  return kOk;
+}
+
+}  // namespace sluice

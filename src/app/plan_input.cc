@@ -1,0 +1,78 @@
+#include "app/plan_input.h"
+
+#include <filesystem>
+
+#include "app/cli.h"
+#include "app/model_bytes.h"
+#include "app/options.h"
+#include "base/error.h"
+#include "models/model.h"
+#include "plan/catalog.h"
+#include "plan/describe.h"
+#include "plan/hypothetical.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_tensors(const fs::path& path) {
+  if (path.extension() == ".gguf") return true;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return false;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (entry.path().extension() == ".safetensors") return true;
+  }
+  return false;
+}
+
+FoundModel find_on_disk(const fs::path& path) {
+  std::error_code error;
+  FoundModel found;
+  if (has_tensors(path)) {
+    const std::unique_ptr<Checkpoint> checkpoint = open_checkpoint(path);
+    found.shape = describe_model(checkpoint->config());
+    if (found.shape.runs) {
+      const std::unique_ptr<Model> model = make_model(*checkpoint);
+      found.weights = double(count_bytes(*model, *checkpoint).total());
+    }
+  } else {
+    const fs::path file = fs::is_directory(path, error) ? path / "config.json" : path;
+    found.shape = describe_model(Config(parse_json(read_text(file), file.string()), file.string()));
+  }
+  found.shape.name = path.string();
+  return found;
+}
+
+}  // namespace
+
+FoundModel find_model(const std::string& name) {
+  std::error_code error;
+  if (fs::exists(name, error)) return find_on_disk(name);
+  if (const std::optional<Config> config = catalog_config(name)) {
+    FoundModel found{.shape = describe_model(*config)};
+    found.shape.name = name;
+    return found;
+  }
+  if (std::optional<ModelShape> model = hypothetical_named(name)) {
+    return {.shape = *std::move(model)};
+  }
+  const std::string close = closest_name(name, catalog_names());
+  throw Error(ErrorCode::kNotFound, "{}: no such file, nor a model of the catalogue; {}", name,
+              close.empty() ? std::string("`sluice memory --list` shows its names")
+                            : fmt::format("did you mean {}?", close));
+}
+
+Hardware require_hardware(const std::string& name, const std::string& flag) {
+  std::error_code error;
+  if (fs::is_regular_file(name, error)) {
+    return hardware_from_json(Config(parse_json(read_text(name), name), name));
+  }
+  if (std::optional<Hardware> hardware = find_hardware(name)) return *std::move(hardware);
+  const std::string close = closest_name(name, hardware_names());
+  throw Error(ErrorCode::kNotFound, "{}: {} is not known; {}", flag, name,
+              close.empty() ? fmt::format("known are {}", fmt::join(hardware_names(), ", "))
+                            : fmt::format("did you mean {}?", close));
+}
+
+}  // namespace sluice

@@ -1,0 +1,334 @@
+#include "plan/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+constexpr double kMicro = 1e6;
+constexpr double kHoursOfCapital = 4 * 8766;  // written off in four years
+
+struct KnownDraft {
+  const char* name;
+  int length;
+  double accepted;
+  const char* source;
+};
+
+constexpr KnownDraft kDrafts[] = {
+    {"none", 0, 1, ""},
+    {"mtp-1", 1, 1.79, "DeepSeek-V4-Pro, SPEED-Bench, coding"},
+    {"mtp-2", 2, 2.27, "DeepSeek-V4-Pro, SPEED-Bench, coding"},
+    {"mtp-3", 3, 2.49, "DeepSeek-V4-Pro, SPEED-Bench, coding"},
+    {"mtp-4", 4, 2.54, "DeepSeek-V4-Pro, SPEED-Bench, coding"},
+    {"dspark-4", 4, 3.22, "Kimi-K3, SPEED-Bench, coding"},
+    {"dspark-7", 7, 3.78, "Kimi-K3, SPEED-Bench, coding"},
+    {"eagle3-4", 4, 3.24, "Kimi-K2.5, SPEED-Bench, coding"},
+    {"eagle3-8", 8, 3.77, "Kimi-K2.5, SPEED-Bench, coding"},
+};
+
+std::optional<double> per_hour(const Hardware& hardware) {
+  if (const Quantity* const rent = hardware.find("usd_per_hour")) return rent->value;
+  if (const Quantity* const capital = hardware.find("usd_capital")) {
+    return capital->value / kHoursOfCapital;
+  }
+  return std::nullopt;
+}
+
+/// Adds up a number of every device; empty if one has none.
+template <typename Of>
+std::optional<double> sum_of_devices(const Placement& placement, Of of) {
+  double sum = 0;
+  for (const DeviceGroup& group : placement.groups) {
+    const std::optional<double> one = of(group.hardware);
+    if (!one) return std::nullopt;
+    sum += *one * group.devices();
+  }
+  return sum;
+}
+
+/// Names the first limit that is not kept.
+void judge(Candidate& c, const Demand& demand) {
+  const auto fail = [&](double short_by, std::string fault) {
+    if (!c.fault.empty() || short_by <= 1) return;
+    c.fault = std::move(fault);
+    c.short_by = short_by;
+  };
+  const double bytes = c.fullest.weights_bytes + c.fullest.cache_bytes;
+  fail(bytes / c.fullest.usable_bytes, fmt::format("needs {:.1f} GB per device, {:.1f} are usable",
+                                                   bytes / 1e9, c.fullest.usable_bytes / 1e9));
+  if (demand.max_devices > 0) {
+    fail(double(c.devices) / demand.max_devices,
+         fmt::format("takes {} devices of at most {}", c.devices, demand.max_devices));
+  }
+  if (demand.min_speed > 0) {
+    fail(demand.min_speed / c.user_tokens_per_s(),
+         fmt::format("gives {:.1f} tokens/s per user of {:.1f}", c.user_tokens_per_s(),
+                     demand.min_speed));
+  }
+  if (demand.max_first_ms > 0) {
+    fail(c.first_ms / demand.max_first_ms,
+         fmt::format("first token after {:.0f} ms of {:.0f}", c.first_ms, demand.max_first_ms));
+  }
+  if (demand.max_power > 0 && c.watts) {
+    fail(*c.watts / demand.max_power,
+         fmt::format("draws {:.1f} kW of {:.1f}", *c.watts / 1e3, demand.max_power / 1e3));
+  }
+  if (demand.max_usd > 0 && c.usd_per_hour) {
+    fail(*c.usd_per_hour / demand.max_usd,
+         fmt::format("costs {:.2f} USD/h of {:.2f}", *c.usd_per_hour, demand.max_usd));
+  }
+}
+
+/// Smaller is better.
+double rank(const Candidate& c, const Demand& demand) {
+  if (demand.fastest) return c.token_us;
+  if (const std::optional<double> usd = c.usd_per_mtok()) return *usd;
+  return c.devices / c.tokens_per_s;
+}
+
+Placement empty_placement(const Demand& demand) {
+  Placement placement;
+  placement.weights = demand.weights;
+  placement.cache = demand.cache;
+  placement.compute_bits = demand.compute_bits;
+  return placement;
+}
+
+std::vector<double> block_bytes(const ModelShape& model, const Demand& demand) {
+  std::vector<double> bytes;
+  const double positions = demand.prompt + demand.output;
+  for (const PartShape& part : model.blocks) {
+    bytes.push_back(weights_bytes(part, demand.weights) +
+                    demand.users * cache_bytes(part, positions, demand.cache));
+  }
+  bytes.push_back(weights_bytes(model.head, demand.weights));
+  return bytes;
+}
+
+/// Devices that a stage must split over to hold its bytes: a power of two.
+int tensor_for(const Hardware& hardware, double bytes, int most) {
+  const double usable =
+      hardware.find("memory_bytes")->value * hardware.find("usable_memory")->value;
+  int tensor = 1;
+  while (tensor < most && bytes / tensor > 0.97 * usable) tensor *= 2;
+  return tensor;
+}
+
+std::vector<int> powers_of_two(int most) {
+  std::vector<int> powers;
+  for (int n = 1; n <= most; n *= 2) powers.push_back(n);
+  return powers;
+}
+
+/// Stages of a pipeline whose devices each hold a part of the model.
+void add_pipelines(std::vector<Placement>& out, const ModelShape& model, const Hardware& hardware,
+                   const Demand& demand) {
+  const std::vector<double> bytes = block_bytes(model, demand);
+  double total = 0;
+  for (double b : bytes) total += b;
+  const int parts = int(bytes.size());
+  const int least = std::clamp(int(devices_for(hardware, total).value), 1, parts);
+  std::set<int> counts = {least,         least + 1, least * 9 / 8 + 1,  least * 5 / 4 + 1,
+                          least * 3 / 2, least * 2, model.n_layers / 2, model.n_layers,
+                          parts};
+  for (int n : counts) {
+    if (n < 1 || n > parts) continue;
+    Placement placement = empty_placement(demand);
+    placement.plan = split_by_cost(bytes, n);
+    for (const StagePlan& stage : placement.plan.stages) {
+      double stage_bytes = stage.head ? bytes.back() : 0;
+      if (&stage == &placement.plan.stages.front()) {
+        stage_bytes += weights_bytes(model.embedding, demand.weights);
+      }
+      for (const auto& [first, last] : stage.blocks) {
+        for (int b = first; b < last; ++b) stage_bytes += bytes[size_t(b)];
+      }
+      placement.groups.push_back(
+          {.hardware = hardware, .tensor = tensor_for(hardware, stage_bytes, 1 << 12)});
+    }
+    out.push_back(std::move(placement));
+  }
+}
+
+/// Groups of devices that share every matrix or replicate the mixers, in one stage or several.
+void add_groups(std::vector<Placement>& out, const ModelShape& model, const Hardware& hardware,
+                const Demand& demand) {
+  const bool has_experts = std::any_of(model.blocks.begin(), model.blocks.end(),
+                                       [](const PartShape& p) { return p.n_experts > 0; });
+  const int parts = int(model.blocks.size()) + 1;
+  for (int devices : powers_of_two(hardware.devices_per_node)) {
+    for (int data : powers_of_two(has_experts ? devices : 1)) {
+      for (int expert :
+           has_experts&& devices > 1 ? std::vector<int>{1, devices} : std::vector<int>{1}) {
+        if (data > 1 && expert == 1) continue;  // experts of several replicas spread over them
+        for (int stages : {1, 2, 4, 8}) {
+          if (stages > parts || (stages > 1 && data > 1)) continue;
+          Placement placement = empty_placement(demand);
+          placement.plan = split_by_cost(block_bytes(model, demand), stages);
+          const DeviceGroup group{
+              .hardware = hardware, .tensor = devices / data, .data = data, .expert = expert};
+          placement.groups.assign(size_t(stages), group);
+          out.push_back(std::move(placement));
+        }
+      }
+    }
+  }
+}
+
+bool is_mixer(const PartShape& part) { return !part.cache.empty() || part.state_values > 0; }
+
+/// Mixers on stages of `mixers`, the rest on stages of `others`: a token goes to and fro.
+void add_split(std::vector<Placement>& out, const ModelShape& model, const Hardware& mixers,
+               const Hardware& others, const Demand& demand) {
+  const std::vector<double> bytes = block_bytes(model, demand);
+  double total[2] = {0, bytes.back()};
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    total[is_mixer(model.blocks[b]) ? 0 : 1] += bytes[b];
+  }
+  for (double room : {1.0, 1.3, 2.0}) {
+    Placement placement = empty_placement(demand);
+    placement.plan.n_blocks = int(model.blocks.size());
+    for (int side : {0, 1}) {
+      const Hardware& hardware = side == 0 ? mixers : others;
+      const double needed = std::ceil(devices_for(hardware, total[side]).value * room);
+      const int stages = int(std::clamp(needed, 1.0, double(model.n_layers)));
+      std::vector<StagePlan> of_side(static_cast<size_t>(stages));
+      std::vector<double> filled(size_t(stages), 0);
+      double before = 0;
+      for (int b = 0; b < int(bytes.size()); ++b) {
+        const bool is_head = b == int(model.blocks.size());
+        const bool here = is_head ? side == 1 : is_mixer(model.blocks[size_t(b)]) == (side == 0);
+        if (!here) continue;
+        const auto s = size_t(std::min(stages - 1.0, std::floor(before / total[side] * stages)));
+        before += bytes[size_t(b)];
+        filled[s] += bytes[size_t(b)];
+        if (is_head)
+          of_side[s].head = true;
+        else
+          of_side[s].blocks.emplace_back(b, b + 1);
+      }
+      for (size_t s = 0; s < of_side.size(); ++s) {
+        if (of_side[s].blocks.empty() && !of_side[s].head) continue;
+        of_side[s].name = fmt::format("{} {}", side == 0 ? "mixers" : "feed-forwards", s);
+        placement.plan.stages.push_back(std::move(of_side[s]));
+        placement.groups.push_back(
+            {.hardware = hardware, .tensor = tensor_for(hardware, filled[s] * 1.02, 1 << 12)});
+      }
+    }
+    out.push_back(std::move(placement));
+  }
+}
+
+std::string name_of(const Placement& placement) {
+  std::vector<std::pair<std::string, int>> devices;
+  for (const DeviceGroup& group : placement.groups) {
+    const std::string& name = group.hardware.name;
+    if (devices.empty() || devices.back().first != name) devices.emplace_back(name, 0);
+    devices.back().second += group.devices();
+  }
+  std::vector<std::string> words;
+  for (const auto& [name, n] : devices) words.push_back(fmt::format("{} x {}", n, name));
+  const DeviceGroup& first = placement.groups.front();
+  std::string text = fmt::format("{}", fmt::join(words, " + "));
+  if (placement.groups.size() > 1) text += fmt::format(", {} stages", placement.groups.size());
+  if (first.tensor > 1) text += fmt::format(", tensor {}", first.tensor);
+  if (first.data > 1) text += fmt::format(", data {}", first.data);
+  if (first.expert > 1) text += fmt::format(", expert {}", first.expert);
+  return text;
+}
+
+}  // namespace
+
+Draft draft_named(const std::string& method) {
+  for (const KnownDraft& known : kDrafts) {
+    if (method == known.name) return {known.name, known.length, known.accepted, known.source};
+  }
+  throw Error(ErrorCode::kInvalidInput, "draft: expected one of {}, got {}",
+              fmt::join(draft_names(), ", "), method);
+}
+
+std::vector<std::string> draft_names() {
+  std::vector<std::string> names;
+  for (const KnownDraft& known : kDrafts) names.emplace_back(known.name);
+  return names;
+}
+
+std::optional<double> Candidate::usd_per_mtok() const {
+  if (!usd_per_hour) return std::nullopt;
+  return *usd_per_hour / (3600 * tokens_per_s / 1e6);
+}
+
+std::optional<double> Candidate::joules_per_token() const {
+  if (!watts) return std::nullopt;
+  return *watts / tokens_per_s;
+}
+
+Candidate price(const ModelShape& model, Placement placement, const Demand& demand) {
+  const CostModel cost(model, std::move(placement));
+  Candidate c{.name = name_of(cost.placement()), .placement = cost.placement()};
+  const int stages = int(c.placement.groups.size());
+  for (const DeviceGroup& group : c.placement.groups) c.devices += group.devices();
+  // Users travel in as many batches as there are stages, so that every stage has one.
+  const double batches = std::clamp(demand.users, 1.0, double(stages));
+  const double rows = 1 + demand.draft.length;
+  const BatchShape batch =
+      decode_shape(demand.users / batches, demand.prompt + demand.output / 2, rows);
+  for (size_t hop = 0; hop < cost.hops().size(); ++hop) c.hops_us += cost.transfer_us(hop, batch);
+  double least_room = 1e300;
+  for (int s = 0; s < stages; ++s) {
+    const TimeSplit stage = cost.stage_time(s, batch);
+    c.time += stage;
+    c.slowest_stage_us = std::max(c.slowest_stage_us, stage.total_us());
+    const StageMemory memory = cost.memory(s, demand.users, demand.prompt + demand.output);
+    const double room =
+        memory.usable_bytes / std::max(1.0, memory.weights_bytes + memory.cache_bytes);
+    if (room < least_room) c.fullest = memory;
+    least_room = std::min(least_room, room);
+  }
+  // A guess costs one layer, and the drafter waits for none of the hops.
+  c.draft_us = demand.draft.length * c.time.total_us() * 2 / double(model.blocks.size());
+  const double round_us =
+      std::max(c.time.total_us() + c.hops_us + c.draft_us, batches * c.slowest_stage_us);
+  c.token_us = round_us / demand.draft.accepted;
+  c.tokens_per_s = demand.users * c.user_tokens_per_s();
+  c.first_ms = cost.latency_us(prefill_shape(demand.prompt, 0)) / 1e3;
+  c.usd_per_hour = sum_of_devices(c.placement, per_hour);
+  c.watts = sum_of_devices(c.placement, [](const Hardware& hardware) -> std::optional<double> {
+    const Quantity* const power = hardware.find("power");
+    return power == nullptr ? std::nullopt : std::optional(power->value);
+  });
+  judge(c, demand);
+  return c;
+}
+
+std::vector<Candidate> search(const ModelShape& model, const std::vector<Hardware>& hardware,
+                              const Demand& demand) {
+  for (const Hardware& one : hardware) devices_for(one, 1);  // has memory to load a model into
+  std::vector<Placement> placements;
+  if (hardware.size() == 2) {
+    add_split(placements, model, hardware[0], hardware[1], demand);
+  } else if (hardware[0].family == "wafer" || hardware[0].family == "sram") {
+    add_pipelines(placements, model, hardware[0], demand);
+  } else {
+    add_groups(placements, model, hardware[0], demand);
+  }
+  std::vector<Candidate> candidates;
+  for (Placement& placement : placements) {
+    candidates.push_back(price(model, std::move(placement), demand));
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) {
+                     if (a.fault.empty() != b.fault.empty()) return a.fault.empty();
+                     if (a.fullest.fits() != b.fullest.fits()) return a.fullest.fits();
+                     if (!a.fault.empty()) return a.short_by < b.short_by;
+                     return rank(a, demand) < rank(b, demand);
+                   });
+  return candidates;
+}
+
+}  // namespace sluice

@@ -1,0 +1,178 @@
+#include "plan/search.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "plan/catalog.h"
+#include "plan/claims.h"
+#include "plan/describe.h"
+#include "plan/hypothetical.h"
+
+namespace sluice {
+namespace {
+
+ModelShape model_named(const std::string& name) {
+  ModelShape model = describe_model(*catalog_config(name));
+  model.name = name;
+  return model;
+}
+
+Demand demand_of(double users, const std::string& weights) {
+  Demand demand{.users = users};
+  demand.weights = weight_format(weights);
+  demand.compute_bits = weights == "4bit" ? 4 : 8;
+  return demand;
+}
+
+TEST(Search, BestPlanFitsAndIsCheapest) {
+  const ModelShape model = model_named("Meta-Llama-3.1-70B");
+  const std::vector<Candidate> all = search(model, {*find_hardware("H100")}, demand_of(16, "8bit"));
+  ASSERT_GT(all.size(), 5u);
+  EXPECT_TRUE(all[0].fault.empty());
+  EXPECT_TRUE(all[0].fullest.fits());
+  for (const Candidate& c : all) {
+    if (c.fault.empty()) {
+      EXPECT_LE(*all[0].usd_per_mtok(), *c.usd_per_mtok());
+    } else {
+      EXPECT_GT(c.short_by, 1) << c.fault;
+    }
+  }
+}
+
+TEST(Search, LimitsAreKeptOrNamed) {
+  const ModelShape model = model_named("Meta-Llama-3.1-70B");
+  Demand demand = demand_of(16, "8bit");
+  demand.min_speed = 60;
+  const Candidate best = search(model, {*find_hardware("H100")}, demand)[0];
+  EXPECT_TRUE(best.fault.empty());
+  EXPECT_GE(best.user_tokens_per_s(), 60);
+  demand.min_speed = 1e6;
+  const Candidate none = search(model, {*find_hardware("H100")}, demand)[0];
+  EXPECT_NE(none.fault.find("tokens/s per user of 1000000"), std::string::npos);
+  EXPECT_GT(none.short_by, 100);
+}
+
+TEST(Search, WafersNeedWhatTheirMemoryHolds) {
+  const ModelShape model = model_named("Kimi-K3");
+  const std::vector<Candidate> all = search(model, {*find_hardware("CS-3")}, demand_of(8, "4bit"));
+  EXPECT_TRUE(all[0].fault.empty());
+  const double least = weights_bytes(model, weight_format("4bit")) / (44e9 * 0.8);
+  for (const Candidate& c : all) {
+    if (c.fault.empty()) {
+      EXPECT_GE(c.devices, least);
+    }
+  }
+  // A stage more is a hop more of every token.
+  Demand fastest = demand_of(1, "4bit");
+  fastest.fastest = true;
+  const std::vector<Candidate> ranked = search(model, {*find_hardware("CS-3")}, fastest);
+  EXPECT_LT(ranked[0].devices, ranked[1].devices);
+}
+
+TEST(Search, AttentionAndFeedForwardApart) {
+  const ModelShape model = model_named("Kimi-K3");
+  const std::vector<Candidate> all =
+      search(model, {*find_hardware("B200"), *find_hardware("CS-3")}, demand_of(4, "4bit"));
+  const Candidate& best = all[0];
+  EXPECT_TRUE(best.fault.empty()) << best.fault;
+  EXPECT_GT(best.hops_us, 2 * 60 * 3);  // two hops per layer
+  EXPECT_NE(best.name.find("B200"), std::string::npos);
+  EXPECT_NE(best.name.find("CS-3"), std::string::npos);
+}
+
+TEST(Search, SpeculationPaysForItsRows) {
+  const ModelShape model = model_named("DeepSeek-V3");
+  Demand demand = demand_of(1, "8bit");
+  const double plain = search(model, {*find_hardware("B200")}, demand)[0].user_tokens_per_s();
+  demand.draft = draft_named("mtp-3");
+  const double drafted = search(model, {*find_hardware("B200")}, demand)[0].user_tokens_per_s();
+  EXPECT_GT(drafted, plain);
+  EXPECT_LT(drafted, 2.49 * plain);
+  EXPECT_THROW(draft_named("guess"), Error);
+}
+
+TEST(Search, APlanSurvivesItsFile) {
+  const ModelShape model = model_named("Kimi-K3");
+  const Candidate best = search(model, {*find_hardware("CS-3")}, demand_of(2, "4bit"))[0];
+  const Json json = parse_json(placement_to_json(best.placement, "Kimi-K3").dump(), "plan.json");
+  const Candidate again =
+      price(model, placement_from_json(json, "plan.json"), demand_of(2, "4bit"));
+  EXPECT_EQ(again.name, best.name);
+  EXPECT_NEAR(again.token_us, best.token_us, 1e-6 * best.token_us);
+  Json wrong = json;
+  wrong["stages"][1]["hardware"] = "H20";
+  try {
+    placement_from_json(wrong, "plan.json");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("stage 1: hardware: H20"), std::string::npos);
+  }
+}
+
+TEST(Hypothetical, HasTheParametersItIsGiven) {
+  for (const std::string& attention : attention_names()) {
+    const ModelShape model = *hypothetical_named("3T/150B/80/" + attention);
+    EXPECT_NEAR(model.parameters() / 3e12, 1, 0.01);
+    EXPECT_NEAR(model.active_parameters() / 150e9, 1, 0.02);
+    EXPECT_EQ(model.n_layers, 80);
+  }
+  const auto cache = [](const char* name) {
+    return cache_bytes(*hypothetical_named(name), 1e6, CacheFormat::k16Bit);
+  };
+  EXPECT_GT(cache("3T/150B/80/gqa"), 3 * cache("3T/150B/80/mla"));
+  EXPECT_GT(cache("3T/150B/80/mla"), 5 * cache("3T/150B/80/compressed"));
+  EXPECT_FALSE(hypothetical_named("Kimi-K3"));
+  EXPECT_THROW(hypothetical_named("3T/4T/80/gqa"), Error);
+  EXPECT_THROW(hypothetical_named("3T/150B/80/magic"), Error);
+  EXPECT_THROW(hypothetical_named("24T/1B/80/mla"), Error);
+}
+
+TEST(Claims, ShippedClaimsHaveTheirVerdicts) {
+  std::map<std::string, std::string> verdicts;
+  for (const Verdict& v : check_claims(shipped_claims(), "claims")) {
+    verdicts[v.id] = v.verdict;
+    EXPECT_FALSE(v.why.empty()) << v.id;
+  }
+  const std::map<std::string, std::string> expected = {{"750-tokens", "consistent"},
+                                                       {"wafers-4-or-8-bit", "consistent"},
+                                                       {"wafers-16-bit", "inconsistent"},
+                                                       {"layer-per-wafer", "consistent"},
+                                                       {"layer-per-wafer-16-bit", "inconsistent"},
+                                                       {"3t-parameters", "undetermined"},
+                                                       {"150b-active", "circular"},
+                                                       {"stages-all-users", "consistent"},
+                                                       {"stages-one-user", "inconsistent"},
+                                                       {"200x-nvlink", "consistent"},
+                                                       {"24t-in-sram", "inconsistent"},
+                                                       {"price-5-30", "consistent"},
+                                                       {"cache-exhausts-sram", "undetermined"},
+                                                       {"attention-on-gpu", "undetermined"}};
+  EXPECT_EQ(verdicts, expected);
+}
+
+TEST(Claims, WrongFilesNameTheField) {
+  const auto fault = [](const char* check) -> std::string {
+    const Json json = {{"claims",
+                        {{{"id", "x"},
+                          {"claim", "c"},
+                          {"kind", "assumed"},
+                          {"source", "s"},
+                          {"check", parse_json(check, "check")}}}}};
+    try {
+      check_claims(json, "f.json");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(fault(R"({"type": "magic"})").find("f.json: x: type: expected one of speed"),
+            std::string::npos);
+  EXPECT_NE(fault(R"({"type": "ratio", "times": -2})").find("times"), std::string::npos);
+  EXPECT_NE(fault(R"({"type": "split", "layers": [9, 1]})").find("layers"), std::string::npos);
+  EXPECT_NE(fault(R"({"type": "devices", "hardware": "abacus"})").find("abacus"),
+            std::string::npos);
+  EXPECT_THROW(check_claims(Json::object(), "f.json"), Error);
+}
+
+}  // namespace
+}  // namespace sluice

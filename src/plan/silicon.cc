@@ -1,0 +1,283 @@
+#include "plan/silicon.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "plan/catalog.h"
+#include "plan/describe.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxRows = 1 << 20;
+constexpr double kDraft = 3;  // guesses of the prediction layer, as the engines' recipes use
+constexpr double kLastTtftLoad = 0.8;  // above it, no first-token time is promised
+constexpr double kUnknownWorkers = 4;  // decoding instances of a small disaggregated run
+
+/// One line of CSV; quotes may hold commas. Advances `text` behind it.
+std::vector<std::string> next_line(std::string_view& text) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  size_t i = 0;
+  for (; i < text.size() && (quoted || text[i] != '\n'); ++i) {
+    const char c = text[i];
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      cells.emplace_back();
+    } else if (c != '\r') {
+      cells.back() += c;
+    }
+  }
+  text.remove_prefix(std::min(text.size(), i + 1));
+  return cells;
+}
+
+/// A line, with errors that name it.
+class Line {
+ public:
+  Line(const std::map<std::string, size_t>& columns, std::vector<std::string> cells,
+       std::string what)
+      : columns_(columns), cells_(std::move(cells)), what_(std::move(what)) {}
+
+  std::string text(const std::string& column) const {
+    const auto found = columns_.find(column);
+    return found == columns_.end() || found->second >= cells_.size() ? "" : cells_[found->second];
+  }
+  double number(const std::string& column, double high) const {
+    const std::string cell = text(column);
+    if (cell.empty()) return 0;
+    double value = 0;
+    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    if (error != std::errc() || end != cell.data() + cell.size() || !(value >= 0) || value > high) {
+      throw Error(ErrorCode::kInvalidInput, "{}: {}: expected a number from 0 to {}, got {}", what_,
+                  column, high, cell);
+    }
+    return value;
+  }
+  int count(const std::string& column) const { return int(number(column, 1 << 16)); }
+
+ private:
+  const std::map<std::string, size_t>& columns_;
+  std::vector<std::string> cells_;
+  std::string what_;
+};
+
+/// The first positive number right behind a `key` in `text`; 0 if there is none.
+double number_after(const std::string& text, const std::string& key) {
+  for (size_t at = text.find(key); at != text.npos; at = text.find(key, at + 1)) {
+    double value = 0;
+    std::from_chars(text.data() + at + key.size(), text.data() + text.size(), value);
+    if (value > 0 && value < 1e9) return value;
+  }
+  return 0;
+}
+
+/// DeepSeek-R1's runs mix its prediction layer on and off; engine versions and days tell them
+/// apart.
+bool infer_speculation(const SiliconRow& row) {
+  if (row.model.find("DeepSeek-R1") == row.model.npos || row.engine_version.empty()) return false;
+  if (row.model.find("NVFP4") != row.model.npos) return false;
+  if (row.disaggregated && row.engine == "sglang") {
+    return row.engine_version != "0.5.8" &&
+           (row.engine_version != "0.5.8.post1" || row.system != "gb200");
+  }
+  if (row.disaggregated) return true;
+  if (row.engine != "trtllm") return false;
+  const auto has = [&](const char* part) {
+    return row.engine_version.find(part) != std::string::npos;
+  };
+  return has("rc6.post3") || (has("rc2.post2") && row.measured_on >= "2026");
+}
+
+/// The label DeepSeek-V3 marks copies of R1's runs without the prediction layer: what repeats such
+/// a run to the digit is the same run.
+void unmark_copies(std::vector<SiliconRow>& rows) {
+  const auto run = [](const SiliconRow& row) {
+    return fmt::format("{}|{:.4f}|{:.4f}", row.system, row.tpot_ms, row.ttft_ms);
+  };
+  std::set<std::string> plain;
+  for (const SiliconRow& row : rows) {
+    if (row.model.ends_with("/DeepSeek-V3")) plain.insert(run(row));
+  }
+  for (SiliconRow& row : rows) {
+    if (plain.contains(run(row))) row.speculative = false;
+  }
+}
+
+SiliconRow read_row(const Line& line) {
+  SiliconRow row{.id = line.text("id"),
+                 .model = line.text("model_path"),
+                 .system = line.text("system"),
+                 .engine = line.text("backend"),
+                 .engine_version = line.text("backend_version"),
+                 .precision = line.text("precision"),
+                 .measured_on = {}};
+  const std::string source = line.text("silicon_data_source");
+  row.disaggregated = line.text("mode") == "disagg";
+  row.prompt = line.number("isl", 1e9);
+  row.output = line.number("osl", 1e9);
+  row.concurrency = number_after(source, "silicon_concurrency=");
+  if (row.concurrency == 0) row.concurrency = number_after(row.id, "_c");
+  if (const size_t at = source.find("measured="); at != source.npos) {
+    row.measured_on = source.substr(at + 9, 10);
+  }
+  const std::string side = row.disaggregated ? "decode_" : "";
+  row.tensor = std::max(1, line.count(side + "tp_size"));
+  row.data = std::max(1, line.count(side + "attention_dp_size"));
+  row.expert_tensor = std::max(1, line.count(side + "moe_tp_size"));
+  row.expert = std::max(1, line.count(side + "moe_ep_size"));
+  row.workers = line.count("decode_num_workers");
+  row.ttft_ms = line.number("silicon_ttft_ms", 1e9);
+  row.tpot_ms = line.number("silicon_tpot_ms", 1e9);
+  row.speculative = infer_speculation(row);
+  return row;
+}
+
+/// The published config, also of a copy in another precision.
+std::optional<Config> config_of(std::string name) {
+  name = name.substr(name.rfind('/') == name.npos ? 0 : name.rfind('/') + 1);
+  for (int cut = 0; cut < 3; ++cut) {
+    for (const std::string& variant : {name, "Meta-" + name}) {
+      if (std::optional<Config> config = catalog_config(variant)) return config;
+    }
+    const size_t dash = name.rfind('-');
+    if (dash == name.npos) break;
+    name.resize(dash);
+  }
+  return std::nullopt;
+}
+
+bool has_experts(const ModelShape& model) {
+  return std::any_of(model.blocks.begin(), model.blocks.end(),
+                     [](const PartShape& part) { return part.n_experts > 0; });
+}
+
+WeightFormat format_of(const SiliconRow& row, const ModelShape& model) {
+  constexpr double kNvfp4 = 4.5 / 8;
+  if (row.precision == "fp8") return {"8 bit", 1, 1, 2, 2};
+  if (row.precision != "fp4" && row.precision != "int4") return {};
+  // Experts carry the 4 bits; where the published files keep the rest at 16, engines do, too.
+  WeightFormat format{"4 bit", kNvfp4, kNvfp4, 2, 2};
+  if (!has_experts(model)) return format;
+  const bool published_in_4_bits = model.published.expert < 1 && model.published.matrix >= 2;
+  format.matrix = published_in_4_bits ? 2 : 1.25;  // attention at 16 bits, shared experts at 4
+  return format;
+}
+
+int bits_of(const std::string& precision) {
+  return precision == "fp8" ? 8 : precision == "fp4" ? 4 : 16;
+}
+
+}  // namespace
+
+std::vector<SiliconRow> read_silicon(std::string_view csv, const std::string& what) {
+  std::map<std::string, size_t> columns;
+  const std::vector<std::string> header = next_line(csv);
+  for (size_t i = 0; i < header.size(); ++i) columns[header[i]] = i;
+  for (const char* column : {"id", "model_path", "system", "backend", "mode", "isl", "osl"}) {
+    if (columns.contains(column)) continue;
+    throw Error(ErrorCode::kInvalidInput, "{}: header: column {} is missing", what, column);
+  }
+  std::vector<SiliconRow> rows;
+  for (size_t number = 2; !csv.empty(); ++number) {
+    std::vector<std::string> cells = next_line(csv);
+    if (cells.size() == 1 && cells[0].empty()) continue;
+    if (rows.size() == kMaxRows) {
+      throw Error(ErrorCode::kResource, "{}: expected at most {} rows", what, kMaxRows);
+    }
+    rows.push_back(
+        read_row(Line(columns, std::move(cells), fmt::format("{}: line {}", what, number))));
+  }
+  unmark_copies(rows);
+  return rows;
+}
+
+SiliconLayout layout_of(const SiliconRow& row, int devices_per_node, bool has_experts) {
+  SiliconLayout layout;
+  int devices = has_experts ? std::max(row.tensor, row.expert_tensor * row.expert) : row.tensor;
+  if (!row.disaggregated) {
+    // Some rows give tp x ep as tp, or both degrees of a group that is shared.
+    if (row.expert_tensor == row.expert && row.expert > 1) devices = row.expert;
+    if (const double named = number_after(row.id, "_tp"); named > 0) devices = int(named);
+  }
+  devices = std::clamp(devices, 1, row.disaggregated ? 1 << 12 : devices_per_node);
+  int data = std::min(row.data, devices);
+  if (row.disaggregated && row.tensor == 1) data = devices;
+  layout.tensor = std::max(1, devices / data);
+  layout.data = std::max(1, devices / layout.tensor);
+  layout.expert = has_experts ? std::min(row.expert, layout.tensor * layout.data) : 1;
+  if (row.disaggregated) {
+    layout.instances = row.workers > 0 ? row.workers
+                       : devices <= 8
+                           ? int(std::max(1.0, std::min(kUnknownWorkers, row.concurrency / 2)))
+                           : 1;
+  }
+  return layout;
+}
+
+std::optional<SiliconCost> SiliconCost::make(const SiliconRow& row, std::string& why) {
+  const std::optional<Config> config = config_of(row.model);
+  const std::optional<Hardware> hardware = find_hardware(row.system);
+  why = !config                             ? "model is not in the catalogue"
+        : !hardware                         ? "hardware is not known"
+        : row.concurrency <= 0              ? "requests in flight are not recorded"
+        : row.output <= 1 || row.prompt < 1 ? "no lengths"
+                                            : "";
+  if (!why.empty()) return std::nullopt;
+  ModelShape model = describe_model(*config);
+  const SiliconLayout layout = layout_of(row, hardware->devices_per_node, has_experts(model));
+  Placement placement{.plan = split_by_cost(std::vector<double>(model.blocks.size() + 1, 1), 1),
+                      .groups = {{.hardware = *hardware,
+                                  .tensor = layout.tensor,
+                                  .data = layout.data,
+                                  .expert = layout.expert}},
+                      .weights = format_of(row, model),
+                      .compute_bits = bits_of(row.precision),
+                      .engine = row.engine};
+  return SiliconCost(row, CostModel(std::move(model), std::move(placement)), layout);
+}
+
+SiliconCost::SiliconCost(const SiliconRow& row, CostModel cost, const SiliconLayout& layout)
+    : row_(row), cost_(std::move(cost)), layout_(layout) {
+  per_instance_ = std::max(1.0, row.concurrency / layout.instances);
+}
+
+SiliconPrediction SiliconCost::predict(const Calibration& calibration) {
+  cost_.calibrate(calibration);
+  const auto& constant = calibration.values;
+  const double context = row_.prompt + row_.output / 2;
+  const double rows = row_.speculative ? 1 + kDraft : 1;
+  const BatchShape decode = decode_shape(per_instance_, context, rows);
+  double step_us = cost_.latency_us(decode);
+  double per_token_us = step_us;
+  if (row_.speculative) {
+    const double draft = kDraft * 2 / double(cost_.model().blocks.size());  // a layer each
+    per_token_us = step_us * (1 + draft) / constant[kAccepted];
+  }
+  // A prompt shares its step with the decoding rows: what it adds is what counts.
+  const BatchShape prompt = prefill_shape(row_.prompt, 0);
+  const double prompt_us = cost_.latency_us(decode + prompt) - step_us;
+  if (!row_.disaggregated) per_token_us += per_instance_ / row_.output * prompt_us;
+
+  SiliconPrediction prediction{.tpot_ms = per_token_us / 1e3};
+  const StageMemory memory = cost_.memory(0, 1, row_.prompt + row_.output);
+  const double room = memory.usable_bytes - memory.weights_bytes;
+  prediction.load = room > 0 ? per_instance_ * memory.cache_bytes / room : 2;
+  if (prediction.load > kLastTtftLoad) return prediction;
+  if (row_.disaggregated) return prediction;  // how many devices compute prompts is not recorded
+  const size_t engine = row_.engine == "trtllm" ? 0 : row_.engine == "sglang" ? 1 : 2;
+  const double alone_us = constant[kFirstTokenPromptTrtllm + engine] * cost_.latency_us(prompt);
+  const double queue =
+      constant[kFirstTokenQueue] * std::pow(per_instance_ - 1, constant[kFirstTokenQueuePower]);
+  prediction.ttft_ms = (constant[kFirstTokenTrtllm + engine] +
+                        constant[kFirstTokenSteps] * per_token_us + alone_us * (1 + queue)) /
+                       1e3;
+  return prediction;
+}
+
+}  // namespace sluice

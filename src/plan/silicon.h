@@ -1,0 +1,63 @@
+// Measured serving runs, as in the dumps of InferenceX that aiconfigurator publishes: one row per
+// run of a model on GPUs, with its layout, the requests in flight and what was measured.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/calibration.h"
+#include "plan/cost.h"
+
+namespace sluice {
+
+struct SiliconRow {
+  std::string id, model, system, engine, engine_version, precision, measured_on;
+  bool disaggregated = false;     // prefill on other devices
+  double prompt = 0, output = 0;  // tokens
+  double concurrency = 0;         // requests in flight, of all instances; 0: not recorded
+  int tensor = 1, data = 1;       // columns as they are; see layout_of()
+  int expert_tensor = 1, expert = 1;
+  int workers = 0;                  // 0: not recorded
+  bool speculative = false;         // inferred, see read_silicon()
+  double tpot_ms = 0, ttft_ms = 0;  // measured; 0: not
+};
+
+/// Rows of a CSV whose header names the columns `id`, `model_path`, `system`, `backend`, `mode`,
+/// `isl`, `osl` and those of the layout, in any order; others are ignored. Whether a run used its
+/// model's prediction layer is not recorded: read_silicon() infers it from the engine's version,
+/// and takes copies of a run that is labelled DeepSeek-V3 as plain.
+/// Throws kInvalidInput naming line and column.
+std::vector<SiliconRow> read_silicon(std::string_view csv, const std::string& what);
+
+/// Devices of one instance that decodes.
+struct SiliconLayout {
+  int tensor = 1, data = 1, expert = 1;
+  int instances = 1;
+};
+SiliconLayout layout_of(const SiliconRow& row, int devices_per_node, bool has_experts);
+
+struct SiliconPrediction {
+  double tpot_ms = 0, ttft_ms = 0;  // 0: not predicted
+  double load = 0;                  // requests in flight / those that fit at once
+};
+
+/// A row made ready to be predicted with any constants.
+class SiliconCost {
+ public:
+  /// Empty with `why` set if the model or the hardware is not known or the load is not recorded.
+  static std::optional<SiliconCost> make(const SiliconRow& row, std::string& why);
+
+  SiliconPrediction predict(const Calibration& calibration);
+
+ private:
+  SiliconCost(const SiliconRow& row, CostModel cost, const SiliconLayout& layout);
+
+  SiliconRow row_;
+  CostModel cost_;
+  SiliconLayout layout_;
+  double per_instance_ = 1;  // requests in flight
+};
+
+}  // namespace sluice

@@ -1,0 +1,177 @@
+#include "plan/silicon.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "plan/fit.h"
+#include "plan/wafer.h"
+
+namespace sluice {
+namespace {
+
+constexpr const char* kHeader =
+    "id,silicon_data_source,backend,backend_version,model_path,system,precision,mode,isl,osl,"
+    "batch_size,tp_size,pp_size,attention_dp_size,moe_tp_size,moe_ep_size,decode_tp_size,"
+    "decode_moe_ep_size,decode_num_workers,silicon_ttft_ms,silicon_tpot_ms\n";
+
+/// A row of made-up numbers.
+std::string row(const std::string& id, const std::string& model, int concurrency, int tensor,
+                double tpot_ms, double ttft_ms = 100) {
+  return fmt::format(
+      "{},\"dump, of; "
+      "silicon_concurrency={}\",vllm,1.0,{},h200_sxm,fp8,agg,1024,1024,{},{},1,1,{},1,"
+      ",,,{},{}\n",
+      id, concurrency, model, concurrency, tensor, tensor, ttft_ms, tpot_ms);
+}
+
+TEST(Silicon, ReadsRowsWithTheirLoad) {
+  const std::string csv = kHeader + row("a", "meta-llama/Llama-3.1-70B", 16, 8, 12.5);
+  const std::vector<SiliconRow> rows = read_silicon(csv, "rows.csv");
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].model, "meta-llama/Llama-3.1-70B");
+  EXPECT_EQ(rows[0].concurrency, 16);
+  EXPECT_EQ(rows[0].tensor, 8);
+  EXPECT_EQ(rows[0].tpot_ms, 12.5);
+  EXPECT_FALSE(rows[0].speculative);
+}
+
+TEST(Silicon, LayoutOfRowsThatCountTwice) {
+  SiliconRow r{.id = "x_tp8_ep8_1",
+               .model = {},
+               .system = {},
+               .engine = {},
+               .engine_version = {},
+               .precision = {},
+               .measured_on = {}};
+  r.tensor = 64;
+  r.expert = r.expert_tensor = 8;
+  const SiliconLayout layout = layout_of(r, 8, true);
+  EXPECT_EQ(layout.tensor, 8);
+  EXPECT_EQ(layout.data, 1);
+  EXPECT_EQ(layout.expert, 8);
+  r.tensor = 1;
+  r.data = 64;
+  EXPECT_EQ(layout_of(r, 8, true).data, 8);
+  r.disaggregated = true;
+  r.tensor = 32;
+  r.data = 1;
+  r.expert = 32;
+  r.expert_tensor = 1;
+  r.concurrency = 100;
+  EXPECT_EQ(layout_of(r, 72, true).tensor, 32);
+  EXPECT_EQ(layout_of(r, 72, true).instances, 1);
+}
+
+SiliconPrediction predicted(const std::string& model, int concurrency, int tensor) {
+  const SiliconRow r = read_silicon(kHeader + row("a", model, concurrency, tensor, 1), "x")[0];
+  std::string why;
+  std::optional<SiliconCost> cost = SiliconCost::make(r, why);
+  EXPECT_TRUE(cost) << why;
+  return cost->predict(shipped_calibration());
+}
+
+TEST(Silicon, PredictsWhatMoreDevicesAndMoreUsersDo) {
+  const double one = predicted("meta-llama/Llama-3.1-70B", 4, 2).tpot_ms;
+  EXPECT_GT(one, 8);  // 35 GB per device at 4.8 TB/s
+  EXPECT_LT(one, 40);
+  EXPECT_LT(predicted("meta-llama/Llama-3.1-70B", 4, 8).tpot_ms, one);
+  EXPECT_GT(predicted("meta-llama/Llama-3.1-70B", 64, 2).tpot_ms, one);
+  EXPECT_GT(predicted("meta-llama/Llama-3.1-70B", 4, 2).ttft_ms, 0);
+}
+
+TEST(Silicon, NoFirstTokenTimeNearSaturation) {
+  const SiliconPrediction full = predicted("meta-llama/Llama-3.1-70B", 512, 1);
+  EXPECT_GT(full.load, 0.8);
+  EXPECT_EQ(full.ttft_ms, 0);
+  EXPECT_GT(full.tpot_ms, 0);
+}
+
+TEST(Silicon, SaysWhyNothingIsPredicted) {
+  std::string why;
+  const std::vector<SiliconRow> rows =
+      read_silicon(kHeader + row("a", "nobody/Unheard-Of", 4, 8, 1), "x");
+  EXPECT_FALSE(SiliconCost::make(rows[0], why));
+  EXPECT_EQ(why, "model is not in the catalogue");
+}
+
+TEST(Silicon, WrongFilesNameLineAndColumn) {
+  const auto fault = [](const std::string& csv) -> std::string {
+    try {
+      read_silicon(csv, "rows.csv");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(fault("id,mode\n").find("column model_path"), std::string::npos);
+  const std::string bad = kHeader + row("a", "m", 4, 8, 1) + row("b", "m", 4, -8, 1);
+  EXPECT_NE(fault(bad).find("line 3: tp_size"), std::string::npos);
+  EXPECT_NE(fault(kHeader + row("a", "m", 4, 8, std::nan(""))).find("silicon_tpot_ms"),
+            std::string::npos);
+}
+
+TEST(Fit, RepeatsCountOnce) {
+  const std::string csv = kHeader + row("a", "meta-llama/Llama-3.1-70B", 4, 8, 10) +
+                          row("b", "meta-llama/Llama-3.1-70B", 4, 8, 10.5) +
+                          row("c", "meta-llama/Llama-3.1-70B", 8, 8, 11);
+  const std::vector<SiliconPoint> points = merge_repeats(read_silicon(csv, "x"));
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_EQ(points[0].ids.size() + points[1].ids.size(), 3u);
+}
+
+TEST(Fit, FindsTheConstantsThatMadeTheRows) {
+  // Rows whose times are predictions with other constants.
+  Calibration truth = uncalibrated();
+  truth.values[kMemory] = 0.6;
+  truth.values[kBlockVllm] = 40;
+  std::vector<SiliconRow> rows;
+  for (const char* model : {"meta-llama/Llama-3.1-70B", "meta-llama/Llama-3.1-8B-Instruct"}) {
+    for (int concurrency : {1, 4, 16, 64}) {
+      for (int tensor : {2, 4, 8}) {
+        rows.push_back(read_silicon(kHeader + row("a", model, concurrency, tensor, 1), "x")[0]);
+        std::string why;
+        const SiliconPrediction p = SiliconCost::make(rows.back(), why)->predict(truth);
+        rows.back().tpot_ms = p.tpot_ms;
+        rows.back().ttft_ms = p.ttft_ms;
+      }
+    }
+  }
+  FitInput input = fit_input(merge_repeats(rows), 64);
+  ASSERT_EQ(input.points.size(), rows.size());
+  const Calibration fitted =
+      fit_calibration(input, std::vector<bool>(input.points.size(), true), uncalibrated());
+  EXPECT_NEAR(fitted.values[kMemory], 0.6, 0.06);
+  std::vector<double> errors;
+  for (size_t i = 0; i < input.points.size(); ++i) {
+    errors.push_back(input.costs[i].predict(fitted).tpot_ms / input.points[i].row.tpot_ms - 1);
+  }
+  EXPECT_LT(statistics_of(errors).mean_absolute, 2);
+}
+
+TEST(Fit, StatisticsOfErrors) {
+  const ErrorStatistics s = statistics_of({0.1, -0.3, 0.2});
+  EXPECT_EQ(s.n, 3);
+  EXPECT_NEAR(s.mean_absolute, 20, 1e-9);
+  EXPECT_NEAR(s.bias, 0, 1e-9);
+  EXPECT_NEAR(s.median_absolute, 20, 1e-9);
+  EXPECT_NEAR(s.worst, 30, 1e-9);
+}
+
+TEST(Wafer, LawWithinItsErrorOfWhatItHasNotSeen) {
+  double sum = 0;
+  const std::vector<WaferError> errors = wafer_leave_one_out();
+  for (const WaferError& e : errors) sum += std::abs(e.predicted / e.point.tokens_per_s - 1);
+  EXPECT_LE(sum / double(errors.size()), 0.35);
+}
+
+TEST(Wafer, TheProfileHasTheLaw) {
+  const WaferLaw law = fit_wafer(wafer_points());
+  const Hardware hardware = *find_hardware("CS-3");
+  EXPECT_NEAR(hardware.find("layer_latency")->value * 1e6, law.layer_us, 0.01);
+  EXPECT_NEAR(hardware.find("token_latency")->value * 1e6, law.fixed_us, 0.1);
+}
+
+}  // namespace
+}  // namespace sluice
