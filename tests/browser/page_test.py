@@ -38,12 +38,12 @@ print("<b>not bold</b>")
 
 
 class PageCase(unittest.TestCase):
-    SERVER_FLAGS = ()
+    MODEL = "llama/model.gguf"  # in the golden folder, unless it is a whole path
 
     @classmethod
     def setUpClass(cls):
-        cls.server = serve_test.Server("--model", serve_test.GOLDEN / "llama/model.gguf", "--name",
-                                       "tiny", "--threads", 1, "--stages", 2, *cls.SERVER_FLAGS)
+        cls.server = serve_test.Server("--model", serve_test.GOLDEN / cls.MODEL, "--name", "tiny",
+                                       "--threads", 1, "--stages", 2)
         cls.addClassCleanup(cls.server.stop)
         cls.browser = webdriver.Browser()
         cls.addClassCleanup(cls.browser.close)
@@ -281,6 +281,33 @@ class LookTest(PageCase):
         self.page.type("#input", "lines")
         self.assertEqual(self.page.run("return document.querySelector('#input').value"),
                          "two\nlines")
+
+
+@unittest.skipUnless(serve_test.DEFAULT_MODEL.exists(), "SKIPPED: the default model is not there")
+class FormTest(PageCase):
+    """Needs a model whose forced answers are known to end."""
+    MODEL = serve_test.DEFAULT_MODEL
+
+    def test_a_schema_shapes_the_answer(self):
+        self.set(temperature=0, max_tokens=60, schema=json.dumps({
+            "type": "object", "additionalProperties": False, "required": ["age"],
+            "properties": {"age": {"type": "integer", "minimum": 1, "maximum": 99}}}))
+        self.ask("How old?")
+        self.assertEqual(set(json.loads(self.page.text("article.assistant .body"))), {"age"})
+
+    def test_a_forced_call_is_shown(self):
+        self.set(temperature=0, max_tokens=60, tools=json.dumps([{
+            "name": "get_time", "parameters": {
+                "type": "object", "additionalProperties": False, "required": ["zone"],
+                "properties": {"zone": {"type": "string", "maxLength": 12}}}}]))
+        self.page.run("""
+            const field = document.querySelector('[data-setting=tool_choice]');
+            field.value = 'required';
+            field.dispatchEvent(new Event('input'));""")
+        self.ask("What time is it?")
+        self.assertIn("get_time", self.page.text(".call figcaption"))
+        self.assertEqual(set(json.loads(self.page.text(".call pre"))), {"zone"})
+        self.assertTrue(self.page.visible(".results textarea"))
 
 
 class HeadersTest(unittest.TestCase):

@@ -31,7 +31,8 @@ const list = new MessageList(find('messages'), {
     answer();
   },
 });
-const pipeline = new PipelineView(find('pipeline'), () => get_json('/v1/plan', settings.values.key));
+const pipeline = new PipelineView(find('pipeline'), () => get_json(
+    `/v1/plan?model=${encodeURIComponent(find('model').value)}`, settings.values.key));
 
 // ---- Conversations ----
 
@@ -59,7 +60,7 @@ function refresh() {
   list.show(current.messages, answering !== null);
   find('conversations').replaceChildren(...conversations.map((c) => element(
       'li', {},
-      button(c.title, () => open(c), {className: 'title', 'aria-current': String(c === current)}),
+      button(c.title, () => open(c), {className: 'quiet title', 'aria-current': String(c === current)}),
       button('×', () => remove(c), {title: 'Delete', 'aria-label': `Delete ${c.title}`}))));
   find('send').hidden = answering !== null;
   find('stop').hidden = answering === null;

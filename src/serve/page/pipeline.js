@@ -53,8 +53,13 @@ export class PipelineView {
     }
   }
 
-  take({plan, stages, counters}) {
+  take({model, plan, stages, counters}) {
     const look = {time: performance.now(), counters, stages};
+    // Another model, or a server that has started anew, counts from somewhere else.
+    if (model !== this.model || counters.batches < this.looks.at(-1)?.counters.batches) {
+      this.model = model;
+      this.looks = [];
+    }
     const last = this.looks.at(-1);
     this.plan = plan;
     // The window ends with the last token, so that the numbers stay when the engine rests.
