@@ -100,9 +100,9 @@ struct Contour {
   const char* colour;
 };
 
-/// Where a column of the grid crosses `level`, as a fraction of the rows; negative: nowhere.
+/// Where a column of the grid crosses `level` last, as a fraction of the rows; negative: nowhere.
 double crossing(const std::vector<Point>& points, int column, double Point::*value, double level) {
-  for (int row = 0; row + 1 < kRows; ++row) {
+  for (int row = kRows - 2; row >= 0; --row) {
     const double a = std::log(points[size_t(column * kRows + row)].*value / level);
     const double b = std::log(points[size_t(column * kRows + row + 1)].*value / level);
     if ((a <= 0) != (b <= 0)) return (row + a / (a - b)) / (kRows - 1);
