@@ -70,7 +70,7 @@ class Server:
 
     def metric(self, name):
         text = self.send("GET", "/metrics")[2]
-        return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE).group(1))
+        return float(re.search(rf"^{name}(?:{{model=[^}}]*}})? (\S+)$", text, re.MULTILINE).group(1))
 
     def wait_for(self, name, value, seconds=10):
         end = time.time() + seconds
@@ -85,7 +85,7 @@ class ServerCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("--model", GOLDEN / "llama/model.gguf", "--name", "tiny",
+        cls.server = Server("--model", f"{GOLDEN / 'llama/model.gguf'},tiny",
                             "--threads", 1, *cls.FLAGS)
 
     @classmethod

@@ -4,8 +4,8 @@
 set -euo pipefail
 
 packages=(ninja-build cmake g++ pkg-config libpcre2-dev nlohmann-json3-dev libcli11-dev
-          libspdlog-dev libfmt-dev libgtest-dev libbenchmark-dev libutf8proc-dev libboost1.81-dev libedit-dev
-          python3 python3-pip clang-format "$@")
+          libspdlog-dev libfmt-dev libgtest-dev libbenchmark-dev libutf8proc-dev libboost1.81-dev
+          libedit-dev libsqlite3-dev python3 python3-pip clang-format "$@")
 
 if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
   echo "setup: this script installs Debian packages and finds no apt-get here." >&2

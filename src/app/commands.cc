@@ -1,6 +1,7 @@
 #include "app/commands.h"
 
 #include "app/cli.h"
+#include "app/usage.h"
 
 namespace sluice {
 
@@ -9,6 +10,7 @@ std::span<const Command> commands() {
       {"run", "answer one prompt", run_command},
       {"chat", "talk with a model", chat_command},
       {"serve", "answer OpenAI's API over HTTP", serve_command},
+      {"usage", "sum what the requests of a server have used and cost", usage_command},
       {"bench", "measure speed: prefill, decode, users, depth", bench_command},
       {"inspect", "show what is in a model file", inspect_command},
       {"logits", "write the logits of every prompt position", logits_command},

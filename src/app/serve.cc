@@ -6,11 +6,12 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
-#include <sstream>
 #include <thread>
+#include <utility>
 
 #include "app/commands.h"
 #include "app/runtime.h"
+#include "app/usage.h"
 #include "base/error.h"
 #include "serve/api.h"
 #include "serve/chat.h"
@@ -27,75 +28,93 @@ constexpr const char* kPlainTemplate =
 
 struct ServeOptions {
   ModelOptions model;
-  std::string name, host = "127.0.0.1", key_file;
+  std::vector<std::string> models;  // PATH or PATH,NAME
+  std::string host = "127.0.0.1", key_file, tiers, db = default_database();
   int port = 8080, max_waiting = 256, max_tokens = 0;
 };
 
-bool parse(ServeOptions& o, int argc, char** argv) {
-  CLI::App app;
-  set_help(
-      app, "serve", "[flags]",
-      "Answers OpenAI's API: POST /v1/chat/completions and /v1/completions, plain and as "
-      "streams; GET /v1/models, /v1/plan, /health, /metrics, /openapi.json; a page to chat and to "
-      "watch the pipeline at /.\n"
-      "Up to --max-users answers are made at once, in one batch; --max-waiting more wait, then "
-      "clients get 429. A client that goes is cancelled at once. SIGTERM and Ctrl-C let the "
-      "answers under way finish. A model without a chat template gets a plain one: a line "
-      "\"role: content\" per message.",
-      {"sluice serve", "sluice serve --model folder --name my-model --port 9000",
-       "curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' -d "
-       "'{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}'"});
+void add_server_flags(CLI::App& app, ServeOptions& o) {
   app.option_defaults()->group("Server");
   add_text(app, "--host", "ADDRESS", o.host, "the address to listen at (default 127.0.0.1)");
   add_integer(app, "--port", o.port, 0, 65535, "default 8080; 0: a free one");
-  add_text(app, "--name", "NAME", o.name,
-           "what clients call the model (default: the name of its file or folder)");
+  add_text(app, "--tiers", "FILE", o.tiers,
+           "further names of the models, with defaults, limits and prices (JSON; docs/serve.md)");
   add_text(app, "--api-key-file", "FILE", o.key_file,
-           "one key per line; clients must send one as \"Authorization: Bearer KEY\"");
+           "a line for each key: KEY [name=NAME] [seats=N]; clients must send one as "
+           "\"Authorization: Bearer KEY\". With seats, N requests of the key are taken although "
+           "the queue is full, and N at once can have priority");
+  add_text(app, "--db", "FILE", o.db,
+           "where the usage of every request is written (SQLite; default $SLUICE_DB, else "
+           "nowhere); see sluice usage");
   add_integer(app, "--max-waiting", o.max_waiting, 0, 1 << 20,
               "requests that may wait for one of --max-users to end (default 256)");
   add_integer(app, "--max-tokens", o.max_tokens, 0, kMaxInt,
               "most tokens of a chat answer whose request names no limit (default 0: up to the "
               "model's context)");
+}
+
+bool parse(ServeOptions& o, int argc, char** argv) {
+  CLI::App app;
+  set_help(
+      app, "serve", "[flags]",
+      "Answers OpenAI's API (POST /v1/chat/completions, /v1/completions) and Anthropic's "
+      "(/v1/messages, /v1/messages/count_tokens), plain and as streams; GET /v1/models, /v1/plan, "
+      "/health, /metrics, /openapi.json; a page to chat and to watch the pipeline at /.\n"
+      "Up to --max-users answers are made at once, in one batch; --max-waiting more wait, then "
+      "clients get 429. A client that goes is cancelled at once. SIGTERM and Ctrl-C let the "
+      "answers under way finish. A model without a chat template gets a plain one: a line "
+      "\"role: content\" per message. Several models take turns on the same threads.",
+      {"sluice serve", "sluice serve --model folder,my-model --model other.gguf --port 9000",
+       "curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' -d "
+       "'{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}'"});
+  add_server_flags(app, o);
   add_model_flags(app, o.model);
+  app.remove_option(app.get_option("--model"));  // here it may be repeated
+  app.add_option(
+         "-m,--model", o.models,
+         "a .gguf file or a folder, and what clients call it (default: the name of the file "
+         "or folder); may be repeated, the first one answers requests that name none "
+         "(default: $SLUICE_MODEL, else the model of `make model`)")
+      ->type_name("PATH[,NAME]")
+      ->allow_extra_args(false)
+      ->group("Model");
   return parse_flags(app, argc, argv);
 }
 
-std::vector<std::string> read_keys(const std::string& path) {
-  std::vector<std::string> keys;
-  if (path.empty()) return keys;
-  std::istringstream lines(read_text(path));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty()) keys.push_back(line);
-  }
-  if (keys.empty()) {
-    throw Error(ErrorCode::kInvalidInput, "{}: expected at least one key", path);
-  }
-  return keys;
+/// A path, and a name if there is a comma after it.
+std::pair<std::string, std::string> split_name(const std::string& model) {
+  const size_t comma = model.rfind(',');
+  if (comma == model.npos || std::filesystem::exists(model)) return {model, ""};
+  return {model.substr(0, comma), model.substr(comma + 1)};
 }
 
 /// A running model and the thread of its engine.
 class Backend {
  public:
-  explicit Backend(const ServeOptions& o) : runtime_(o.model) {
+  Backend(const ServeOptions& o, const std::string& path, const std::string& name, Turns* turns)
+      : runtime_(with_path(o.model, path)) {
     if (runtime_.chat_template() == nullptr && !o.model.quiet) {
       print_notice("the model has no chat template; messages become lines of \"role: content\"");
     }
     runtime_.start(0, o.model.max_users);
-    describe(o);
-    engine_ = std::make_unique<EngineThread>(runtime_.engine());
+    describe(o, name);
+    engine_ = std::make_unique<EngineThread>(runtime_.engine(), turns);
     model_.engine = engine_.get();
   }
 
   const ServedModel& model() const { return model_; }
 
  private:
-  void describe(const ServeOptions& o) {
+  static ModelOptions with_path(ModelOptions options, const std::string& path) {
+    options.model = path;
+    return options;
+  }
+
+  void describe(const ServeOptions& o, const std::string& name) {
     const std::filesystem::path& path = runtime_.checkpoint().path();
     const auto file = path.has_filename() ? path.filename() : path.parent_path().filename();
-    model_.name = o.name;
-    if (o.name.empty()) model_.name = file.extension() == ".gguf" ? file.stem() : file;
+    model_.name = name;
+    if (name.empty()) model_.name = file.extension() == ".gguf" ? file.stem() : file;
     model_.created = unix_seconds();
     // Guesses need room before they are verified.
     const int64_t room =
@@ -121,12 +140,48 @@ class Backend {
   std::unique_ptr<EngineThread> engine_;
 };
 
-void print_start(const ServedModel& model, const ServeOptions& o, int port) {
+/// The models of a server on the same cores.
+class Backends {
+ public:
+  explicit Backends(const ServeOptions& o) {
+    std::vector<std::string> models = o.models;
+    if (models.empty()) models.emplace_back();
+    for (const std::string& model : models) {
+      const auto [path, name] = split_name(model);
+      all_.push_back(
+          std::make_unique<Backend>(o, path, name, models.size() > 1 ? &turns_ : nullptr));
+    }
+  }
+
+  Models models(const std::string& tiers) const {
+    Models models;
+    for (const auto& backend : all_) models.add(backend->model());
+    if (!tiers.empty()) models.add_tiers(parse_json(read_text(tiers), tiers), tiers);
+    return models;
+  }
+
+ private:
+  Turns turns_;
+  std::vector<std::unique_ptr<Backend>> all_;
+};
+
+std::string start_text(const Models& models, const ServeOptions& o, int port) {
   const std::string host = o.host.find(':') == o.host.npos ? o.host : "[" + o.host + "]";
-  fmt::print("sluice: serving {} at http://{}:{} (context {}, {} at once, {} waiting, {})\n",
-             model.name, host, port, model.context, o.model.max_users, o.max_waiting,
-             o.key_file.empty() ? "no key" : "with key");
-  std::fflush(stdout);
+  std::string text = fmt::format(
+      "sluice: serving {} at http://{}:{} ({} at once, {} waiting, {})\n", models.find("").name,
+      host, port, o.model.max_users, o.max_waiting, o.key_file.empty() ? "no key" : "with key");
+  for (const ServedModel* model : models.entries()) {
+    text += fmt::format("sluice: {}: {}context {}", model->name,
+                        model->name == model->root ? "" : "tier of " + model->root + ", ",
+                        model->context);
+    if (!model->effort.empty()) text += ", effort " + model->effort;
+    if (const auto& price = model->price) {
+      text += fmt::format(", price {} / {} cached / {} out", price->input, price->cached,
+                          price->output);
+    }
+    text += '\n';
+  }
+  return text;
 }
 
 }  // namespace
@@ -134,7 +189,12 @@ void print_start(const ServedModel& model, const ServeOptions& o, int port) {
 int serve_command(int argc, char** argv) {
   ServeOptions o;
   if (!parse(o, argc, argv)) return kOk;
-  Api api({.keys = read_keys(o.key_file), .max_open = o.model.max_users + o.max_waiting});
+  ApiOptions options{.keys = {}, .max_open = o.model.max_users + o.max_waiting};
+  if (!o.key_file.empty()) options.keys = ApiKeys(read_text(o.key_file), o.key_file);
+  std::unique_ptr<Ledger> ledger;
+  if (!o.db.empty()) ledger = std::make_unique<Ledger>(o.db);
+  options.ledger = ledger.get();
+  Api api(std::move(options));
   HttpOptions http;
   http.host = o.host;
   http.port = uint16_t(o.port);
@@ -144,14 +204,17 @@ int serve_command(int argc, char** argv) {
   };
   http.on_drain = [&api] { api.drain(); };
   HttpServer server(std::move(http));
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Backends> backends;
   std::exception_ptr failure;
   // Clients may ask from now on, and learn that the model is being loaded.
   std::thread loader([&] {
     try {
-      backend = std::make_unique<Backend>(o);
-      api.open(backend->model());
-      print_start(backend->model(), o, server.port());
+      backends = std::make_unique<Backends>(o);
+      Models models = backends->models(o.tiers);
+      const std::string text = start_text(models, o, server.port());
+      api.open(std::move(models));
+      fmt::print("{}", text);
+      std::fflush(stdout);
     } catch (...) {
       failure = std::current_exception();
       server.stop();

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include "serve/messages.h"
 #include "serve/page.h"
 #include "serve/plan_report.h"
 
@@ -14,33 +14,11 @@ namespace sluice {
 /// A path and what answers it: a POST endpoint, or get().
 struct Api::Route {
   std::string_view path;
-  Endpoint endpoint;
+  Endpoint endpoint = nullptr;
+  HttpResponse (*error_form)(HttpResponse) = [](HttpResponse error) { return error; };
 };
 
 namespace {
-
-constexpr std::string_view kModels = "/v1/models";
-
-/// Takes the same time wherever the two differ.
-bool same_secret(std::string_view given, std::string_view key) {
-  unsigned difference = given.size() == key.size() ? 0 : 1;
-  for (size_t i = 0; i < given.size(); ++i) {
-    difference |= unsigned(given[i] ^ key[key.empty() ? 0 : i % key.size()]);
-  }
-  return difference == 0;
-}
-
-bool has_key(const std::string& authorization, const std::vector<std::string>& keys) {
-  constexpr std::string_view kScheme = "bearer ";
-  std::string scheme = authorization.substr(0, kScheme.size());
-  std::transform(scheme.begin(), scheme.end(), scheme.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
-  if (scheme != kScheme) return false;
-  const std::string_view given = std::string_view(authorization).substr(kScheme.size());
-  bool found = false;
-  for (const std::string& key : keys) found |= same_secret(given, key);
-  return found;
-}
 
 HttpResponse refuse_method(const HttpRequest& request, const std::string& allowed) {
   HttpResponse response =
@@ -50,22 +28,16 @@ HttpResponse refuse_method(const HttpRequest& request, const std::string& allowe
   return response;
 }
 
-OrderedJson model_json(const ServedModel& model) {
-  return {{"id", model.name},
-          {"object", "model"},
-          {"created", model.created},
-          {"owned_by", "sluice"},
-          {"max_model_len", model.context},
-          {"context_length", model.context}};
-}
+constexpr std::string_view kModels = "/v1/models";
+constexpr std::string_view kModelPrefix = "/v1/models/";
 
 }  // namespace
 
 Api::Api(ApiOptions options) : options_(std::move(options)) {}
 Api::~Api() = default;
 
-void Api::open(ServedModel model) {
-  model_ = std::move(model);
+void Api::open(Models models) {
+  models_ = std::move(models);
   State loading = State::kLoading;
   state_.compare_exchange_strong(loading, State::kReady);
 }
@@ -76,26 +48,35 @@ const Api::Route* Api::find_route(const std::string& path) {
   static constexpr Route kRoutes[] = {
       {"/v1/chat/completions", chat_completion},
       {"/v1/completions", text_completion},
-      {"/health", nullptr},
-      {"/metrics", nullptr},
-      {"/openapi.json", nullptr},
-      {"/v1/plan", nullptr},
-      {kModels, nullptr},
+      {"/v1/messages", create_message, messages_error},
+      {"/v1/messages/count_tokens", count_message_tokens, messages_error},
+      {"/health"},
+      {"/metrics"},
+      {"/openapi.json"},
+      {"/v1/plan"},
+      {kModels},
   };
   for (const Route& route : kRoutes) {
-    const bool is_model = route.path == kModels && path.starts_with("/v1/models/");
+    const bool is_model = route.path == kModels && path.starts_with(kModelPrefix);
     if (route.path == path || is_model) return &route;
   }
   return nullptr;
 }
 
 std::optional<HttpResponse> Api::admit(const HttpRequest& request) const {
+  std::optional<HttpResponse> refusal = refuse(request);
+  const Route* route = find_route(request.path);
+  return refusal && route != nullptr ? route->error_form(*std::move(refusal)) : refusal;
+}
+
+std::optional<HttpResponse> Api::refuse(const HttpRequest& request) const {
   if (is_page(request.path)) {
     if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
     return refuse_method(request, "GET");
   }
   const bool is_health = request.path == "/health";
-  if (!is_health && !options_.keys.empty() && !has_key(request.authorization, options_.keys)) {
+  if (!is_health && options_.keys.required() &&
+      options_.keys.find(request.authorization) == nullptr) {
     HttpResponse response =
         http_error(401, "Incorrect API key provided: expected \"Authorization: Bearer KEY\".",
                    "authentication_error", "", "invalid_api_key");
@@ -129,7 +110,7 @@ void Api::handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
   if (is_page(request.path)) return exchange->respond(page_response(request.path));
   const Route* route = find_route(request.path);
   if (route != nullptr && route->endpoint != nullptr) {
-    call(route->endpoint, std::move(request), std::move(exchange));
+    call(*route, std::move(request), std::move(exchange));
   } else {
     get(request, exchange);
   }
@@ -138,41 +119,70 @@ void Api::handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
 void Api::get(const HttpRequest& request, const std::shared_ptr<HttpExchange>& exchange) {
   if (request.path == "/health") return exchange->respond(health());
   if (request.path == "/openapi.json") return exchange->respond({200, openapi_document()});
-  if (request.path == "/metrics") return report(true, exchange);
-  if (request.path == "/v1/plan") return report(false, exchange);
-  if (request.path == kModels) {
-    const OrderedJson list = {{"object", "list"},
-                              {"data", OrderedJson::array({model_json(model_)})}};
-    return exchange->respond({200, dump(list)});
+  if (request.path == "/metrics") return report_metrics({}, exchange);
+  try {
+    if (request.path == "/v1/plan") return report_plan(request, exchange);
+    const bool all = request.path == kModels;
+    exchange->respond(
+        {200,
+         dump(all ? models_.list() : models_.describe(request.path.substr(kModelPrefix.size())))});
+  } catch (const ApiError& error) {
+    exchange->respond(error.response());
   }
-  if (request.path.substr(kModels.size() + 1) == model_.name) {
-    return exchange->respond({200, dump(model_json(model_))});
+}
+
+/// Empty if there is none. Seats that are kept for a key count although everything is taken.
+std::shared_ptr<void> Api::take_room(ApiKey* key) {
+  if (auto seat = take_seat(n_open_, options_.max_open)) return seat;
+  if (key == nullptr || key->n_seats < 0) return nullptr;
+  auto seat = take_seat(key->n_open, key->n_seats);
+  return seat == nullptr ? nullptr : join_seats(std::move(seat), take_seat(n_open_, -1));
+}
+
+/// What a body wants of the server rather than of a model: which model, and priority if its key
+/// has a seat for that.
+Call Api::open_call(OrderedJson& body, const std::string& path, ApiKey* key) const {
+  const Fields fields(body);
+  Call call;
+  call.model = &models_.find(fields.text("model").value_or(""));
+  if (key != nullptr && service_tier(fields) == std::string_view("priority")) {
+    call.seat = take_seat(key->n_priority, key->n_seats);
+    if (call.seat == nullptr) body["service_tier"] = "default";
   }
-  exchange->respond(ApiError(404,
-                             fmt::format("The model `{}` does not exist; this server has `{}`.",
-                                         request.path.substr(kModels.size() + 1, 200), model_.name),
-                             "model", "model_not_found")
-                        .response());
+  if (options_.ledger == nullptr) return call;
+  LedgerEntry entry;
+  entry.id = make_id("req_");
+  if (key != nullptr) entry.key = key->name;
+  entry.model = call.model->name;
+  entry.service_tier = service_tier(fields);
+  entry.endpoint = path;
+  call.account = options_.ledger->account(std::move(entry), call.model->price);
+  return call;
 }
 
 /// Room is decided before the body is looked at.
-void Api::call(Endpoint endpoint, HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
-  if (n_open_->fetch_add(1) >= options_.max_open) {
-    n_open_->fetch_sub(1);
-    return exchange->respond(
-        ApiError(429, fmt::format("{} requests are open; try again later.", options_.max_open), "",
-                 "rate_limit_exceeded", "rate_limit_error")
-            .response());
+void Api::call(const Route& route, HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
+  ApiKey* key = options_.keys.find(request.authorization);
+  auto seat = take_room(key);
+  if (seat == nullptr) {
+    const ApiError full(429,
+                        fmt::format("{} requests are open; try again later.", options_.max_open),
+                        "", "rate_limit_exceeded", "rate_limit_error");
+    return exchange->respond(route.error_form(full.response()));
   }
-  Call call{.model = &model_, .exchange = std::move(exchange), .seat = {}};
-  call.seat = std::shared_ptr<void>(nullptr, [n = n_open_](void*) { n->fetch_sub(1); });
-  workers_.post([endpoint, call = std::move(call), body = std::move(request.body)] {
+  workers_.post([this, &route, key, seat = std::move(seat), exchange = std::move(exchange),
+                 text = std::move(request.body)] {
     try {
-      endpoint(parse_body(body), call);
+      OrderedJson body = parse_body(text);
+      Call call = open_call(body, std::string(route.path), key);
+      call.exchange = exchange;
+      call.seat = join_seats(seat, std::move(call.seat));
+      route.endpoint(body, call);
     } catch (const ApiError& error) {
-      call.exchange->respond(error.response());
+      exchange->respond(route.error_form(error.response()));
     } catch (const std::exception&) {
-      call.exchange->respond(http_error(500, "The request could not be served.", "server_error"));
+      exchange->respond(
+          route.error_form(http_error(500, "The request could not be served.", "server_error")));
     }
   });
 }
@@ -189,16 +199,29 @@ HttpResponse Api::health() const {
   return {503, R"({"status":"draining"})"};
 }
 
-/// What only the engine's thread knows.
-void Api::report(bool as_metrics, std::shared_ptr<HttpExchange> exchange) {
-  model_.engine->post([this, as_metrics, exchange = std::move(exchange)](Engine& engine) {
-    const EngineStats stats = engine.stats();
-    if (as_metrics) {
-      HttpResponse response{200, metrics_text(*model_.metrics, stats, *n_open_)};
-      response.content_type = "text/plain; version=0.0.4";
-      return exchange->respond(std::move(response));
-    }
-    exchange->respond({200, plan_report(model_.name, model_.plan, stats).dump()});
+/// Of ?model=NAME, or of the first model.
+void Api::report_plan(const HttpRequest& request, std::shared_ptr<HttpExchange> exchange) const {
+  constexpr std::string_view kModel = "model=";
+  const bool named = request.query.starts_with(kModel);
+  const ServedModel& model = models_.find(named ? request.query.substr(kModel.size()) : "");
+  model.engine->post([&model, exchange = std::move(exchange)](Engine& engine) {
+    exchange->respond({200, plan_report(model.root, model.plan, engine.stats()).dump()});
+  });
+}
+
+/// Asks the engines one after the other, as each counts on a thread of its own.
+void Api::report_metrics(std::vector<ModelMetrics> known, std::shared_ptr<HttpExchange> exchange) {
+  const std::vector<const ServedModel*> served = models_.served();
+  if (known.size() == served.size()) {
+    HttpResponse response{200, metrics_text(known, n_open_)};
+    response.content_type = "text/plain; version=0.0.4";
+    return exchange->respond(std::move(response));
+  }
+  const ServedModel& model = *served[known.size()];
+  model.engine->post([this, &model, known = std::move(known),
+                      exchange = std::move(exchange)](Engine& engine) mutable {
+    known.push_back({model.name, *model.metrics, engine.stats()});
+    report_metrics(std::move(known), std::move(exchange));
   });
 }
 

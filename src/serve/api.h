@@ -7,15 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "serve/api_keys.h"
 #include "serve/http.h"
+#include "serve/ledger.h"
+#include "serve/models.h"
 #include "serve/openai.h"
 #include "serve/workers.h"
 
 namespace sluice {
 
 struct ApiOptions {
-  std::vector<std::string> keys;  // empty: everybody may call
-  int max_open = 264;             // API requests admitted and not yet answered; more get a 429
+  ApiKeys keys;
+  int max_open = 264;        // API requests admitted and not yet answered; more get a 429
+  Ledger* ledger = nullptr;  // keeps the books; outlives the Api and the engines
 };
 
 class Api {
@@ -24,7 +28,7 @@ class Api {
   ~Api();
 
   /// From now on calls are answered; until then they get a 503.
-  void open(ServedModel model);
+  void open(Models models);
   /// New calls get a 503.
   void drain();
   /// When the HttpServer has ended: from then on nothing of the model is touched.
@@ -40,15 +44,19 @@ class Api {
   struct Route;
 
   static const Route* find_route(const std::string& path);
+  std::optional<HttpResponse> refuse(const HttpRequest& request) const;
   void get(const HttpRequest& request, const std::shared_ptr<HttpExchange>& exchange);
-  void call(Endpoint endpoint, HttpRequest request, std::shared_ptr<HttpExchange> exchange);
-  void report(bool as_metrics, std::shared_ptr<HttpExchange> exchange);
+  void call(const Route& route, HttpRequest request, std::shared_ptr<HttpExchange> exchange);
+  std::shared_ptr<void> take_room(ApiKey* key);
+  Call open_call(OrderedJson& body, const std::string& path, ApiKey* key) const;
+  void report_plan(const HttpRequest& request, std::shared_ptr<HttpExchange> exchange) const;
+  void report_metrics(std::vector<ModelMetrics> known, std::shared_ptr<HttpExchange> exchange);
   HttpResponse health() const;
 
   ApiOptions options_;
   std::atomic<State> state_ = State::kLoading;
-  ServedModel model_;  // written before state_ says ready
-  std::shared_ptr<std::atomic<int>> n_open_ = std::make_shared<std::atomic<int>>(0);
+  Models models_;  // written before state_ says ready
+  std::atomic<int> n_open_ = 0;
   Workers workers_{2};
 };
 

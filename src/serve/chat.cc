@@ -115,6 +115,7 @@ bool ChatTurn::piece(Piece piece) {
     result.finish = cut                           ? ChatFinish::kLength
                     : choice.parser.n_calls() > 0 ? ChatFinish::kToolCalls
                                                   : ChatFinish::kStop;
+    result.stop = choice.filter.stopped() ? choice.filter.stop_text() : std::move(piece.stop);
   }
   if (!thinks) result.scores = std::move(piece.scores);
   const bool goes_on = !choice.ended;
@@ -263,6 +264,7 @@ void prepare_chat(ServedModel& model, std::string_view template_text) {
 std::shared_ptr<Generation> start_chat(const ServedModel& model, ChatRequest request,
                                        ChatSinks sinks) {
   check_tools(request);
+  if (!request.effort && !model.effort.empty()) request.effort = model.effort;
   const RenderedChat rendered = render_chat(request, model);
   GenerationRequest generation = request.generation;
   generation.prompts = {rendered.tokens};
@@ -276,7 +278,7 @@ std::shared_ptr<Generation> start_chat(const ServedModel& model, ChatRequest req
   generation.visible = marker_tokens(model.format, *model.tokenizer);
   generation.constrain = constraint_maker(request, model, rendered.thinking);
   if (generation.constrain) generation.request.ignore_end = false;
-  if (sinks.accepted) sinks.accepted();
+  if (sinks.accepted) sinks.accepted(int64_t(rendered.tokens.size()));
   const auto turn = std::make_shared<ChatTurn>(model, request, rendered.thinking, std::move(sinks));
   return start_generation(
       model, std::move(generation),

@@ -49,6 +49,7 @@ struct ChatPiece {
   std::vector<ChatDelta> deltas;
   std::vector<ScoredToken> scores;        // of the tokens behind the deltas, if asked for
   ChatFinish finish = ChatFinish::kNone;  // with the choice's last piece
+  std::string stop;                       // the stop text that ended it, if one did
 };
 
 struct ChatUsage : Usage {
@@ -57,7 +58,7 @@ struct ChatUsage : Usage {
 
 struct ChatSinks {
   /// Nothing is wrong with the request: called before start_chat() returns and before the others.
-  std::function<void()> accepted;
+  std::function<void(int64_t n_prompt_tokens)> accepted;
   std::function<void(ChatPiece)> piece;  // in order within a choice
   /// After the last piece of the last choice; `error` is empty if all went well. Never called after
   /// a cancel.

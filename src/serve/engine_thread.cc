@@ -11,7 +11,22 @@ double steady_us() {
       .count();
 }
 
-EngineThread::EngineThread(Engine& engine) : engine_(engine), thread_([this] { run(); }) {}
+void Turns::take() {
+  std::unique_lock lock(mutex_);
+  const uint64_t mine = next_++;
+  given_.wait(lock, [&] { return now_ == mine; });
+}
+
+void Turns::give() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++now_;
+  }
+  given_.notify_all();
+}
+
+EngineThread::EngineThread(Engine& engine, Turns* turns)
+    : engine_(engine), turns_(turns), thread_([this] { run(); }) {}
 
 EngineThread::~EngineThread() {
   {
@@ -40,7 +55,9 @@ void EngineThread::run() {
       tasks.swap(tasks_);
     }
     for (const auto& task : tasks) task(engine_);
+    if (turns_ != nullptr) turns_->take();
     engine_.step(steady_us());
+    if (turns_ != nullptr) turns_->give();
   }
 }
 

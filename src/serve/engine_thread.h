@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -11,10 +12,23 @@
 
 namespace sluice {
 
+/// Several engines on the same cores step one at a time, in the order in which they ask.
+class Turns {
+ public:
+  void take();
+  void give();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable given_;
+  uint64_t next_ = 0, now_ = 0;
+};
+
 class EngineThread {
  public:
-  /// From here on `engine`, which must live on, belongs to the thread.
-  explicit EngineThread(Engine& engine);
+  /// From here on `engine`, which must live on, belongs to the thread. `turns`, unless it is
+  /// nullptr, is shared with others and outlives the thread.
+  explicit EngineThread(Engine& engine, Turns* turns = nullptr);
   /// Stops after the step under way. Requests that are open hear nothing of it.
   ~EngineThread();
   EngineThread(const EngineThread&) = delete;
@@ -27,6 +41,7 @@ class EngineThread {
   void run();
 
   Engine& engine_;
+  Turns* turns_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::function<void(Engine&)>> tasks_;

@@ -32,7 +32,11 @@ Generation::Generation(EngineThread& thread, const Tokenizer& tokenizer, Metrics
       sinks_(std::move(sinks)),
       start_us_(steady_us()) {}
 
-Generation::~Generation() = default;
+Generation::~Generation() { settle(); }
+
+void Generation::settle() {
+  if (const auto account = std::exchange(request_.account, nullptr)) account(usage_);
+}
 
 std::shared_ptr<Generation> Generation::start(EngineThread& thread, const Tokenizer& tokenizer,
                                               Metrics& metrics, GenerationRequest request,
@@ -68,7 +72,6 @@ void Generation::submit(Engine& engine, int number) {
   request.prompt = request_.prompts[size_t(number / request_.n)];
   request.sampling.seed += uint64_t(number % request_.n);
   if (request_.constrain) request.constraint = request_.constrain();
-  if (number % request_.n == 0) usage_.prompt_tokens += int64_t(request.prompt.size());
   request.sink = [self = shared_from_this(), &engine, &choice](const TokenEvent& event) {
     return self->take(engine, choice, event);
   };
@@ -84,6 +87,7 @@ bool Generation::take(Engine& engine, Choice& choice, const TokenEvent& event) {
   Piece piece;
   piece.choice = choice.number;
   if (!std::exchange(choice.begun, true) && choice.number % request_.n == 0) {
+    usage_.prompt_tokens += int64_t(request_.prompts[size_t(choice.number / request_.n)].size());
     usage_.cached_tokens += event.n_cached;
     piece.prompt_logprobs = event.prompt_logprobs;
     for (int i = 1; i < request_.n && event.finish != FinishReason::kError; ++i) {
@@ -91,7 +95,10 @@ bool Generation::take(Engine& engine, Choice& choice, const TokenEvent& event) {
     }
   }
   if (event.token >= 0) add_token(choice, event, piece);
-  if (choice.filter.stopped()) piece.finish = FinishReason::kStop;
+  if (choice.filter.stopped()) {
+    piece.finish = FinishReason::kStop;
+    piece.stop = choice.filter.stop_text();
+  }
   if (event.finish != FinishReason::kNone) end(choice, event, piece);
   const bool ended = piece.finish != FinishReason::kNone;
   const bool has_news =
@@ -107,8 +114,10 @@ bool Generation::take(Engine& engine, Choice& choice, const TokenEvent& event) {
   if (!error_.empty()) {
     const std::string error = error_;
     cancel();
+    settle();
     sinks_.done(error, usage_);
   } else if (--n_open_ == 0) {
+    settle();
     sinks_.done("", usage_);
   }
   return false;

@@ -28,6 +28,7 @@ struct Piece {
   std::string text;                 // whole code points, nothing that belongs to a stop text
   std::vector<ScoredToken> scores;  // of the tokens of `text`, if asked for
   FinishReason finish = FinishReason::kNone;
+  std::string stop;                    // the stop text that ended the choice, if one did
   std::vector<float> prompt_logprobs;  // with the first piece, if asked for
   int n_tokens = 0;                    // that were sampled since the choice's last piece
 };
@@ -43,6 +44,8 @@ struct GenerationRequest {
   /// i.
   Request request;
   std::vector<std::string> stop;
+  /// Told once what was used, however the generation ends; from any thread.
+  std::function<void(const Usage&)> account;
   /// Special tokens that are part of the text, ascending; no others are.
   std::vector<Token> visible;
   /// Called once per choice, on the engine's thread; empty: nothing restricts the tokens.
@@ -77,6 +80,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   bool take(Engine& engine, Choice& choice, const TokenEvent& event);
   void add_token(Choice& choice, const TokenEvent& event, Piece& piece);
   void measure(Choice& choice);
+  void settle();
   void end(Choice& choice, const TokenEvent& event, Piece& piece);
 
   EngineThread& thread_;

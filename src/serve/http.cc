@@ -82,6 +82,10 @@ HttpRequest read_head(const http::request<http::string_body> &head) {
   request.method = head.method_string();
   request.path = head.target();
   request.authorization = head[http::field::authorization];
+  if (request.authorization.empty() && head.count("x-api-key") > 0) {
+    request.authorization =
+        "Bearer " + std::string(head["x-api-key"]);  // as Anthropic's clients do
+  }
   request.content_type = head[http::field::content_type];
   request.request_id = make_request_id(head["x-request-id"]);
   if (const size_t mark = request.path.find('?'); mark != std::string::npos) {
@@ -89,6 +93,16 @@ HttpRequest read_head(const http::request<http::string_body> &head) {
     request.path.resize(mark);
   }
   return request;
+}
+
+/// Whether a proxy might disagree with us on where the body ends.
+bool is_ambiguous(const http::request<http::string_body> &head) {
+  const size_t n_encodings = head.count(http::field::transfer_encoding);
+  const std::string_view length = head[http::field::content_length];
+  const bool is_chunked = beast::iequals(head[http::field::transfer_encoding], "chunked");
+  return n_encodings > 1 || (n_encodings == 1 && !is_chunked) ||
+         head.count(http::field::content_length) > 1 ||
+         length.find_first_not_of("0123456789") != length.npos;
 }
 
 /// The answer to what breaks the protocol or a limit; none if the connection
@@ -253,6 +267,13 @@ asio::awaitable<bool> HttpServer::Impl::serve_one(Connection &c) {
     co_return co_await refuse(c, std::move(*refusal), request);
   }
   if (error) co_return false;
+  if (is_ambiguous(parser.get())) {
+    co_return co_await refuse(
+        c,
+        http_error(400, "Expected one Content-Length, or one Transfer-Encoding: chunked.",
+                   "invalid_request_error"),
+        request);
+  }
   request.has_body = !parser.is_done();
   if (auto refusal = options_.admit ? options_.admit(request) : std::nullopt) {
     if (request.has_body) co_return co_await refuse(c, std::move(*refusal), request);

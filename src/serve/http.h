@@ -13,9 +13,9 @@
 namespace sluice {
 
 struct HttpRequest {
-  std::string method, path, query;  // path without the query, as sent
-  std::string authorization, content_type;
-  std::string request_id;  // the client's x-request-id, or a new one
+  std::string method, path, query;          // path without the query, as sent
+  std::string authorization, content_type;  // an x-api-key counts as Authorization: Bearer
+  std::string request_id;                   // the client's x-request-id, or a new one
   bool has_body = false;
   std::string body;
 };

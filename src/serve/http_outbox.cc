@@ -53,9 +53,9 @@ void Outbox::abandon() {
 }
 
 std::string Outbox::head(int status, const std::string& content_type) const {
-  std::string head =
-      fmt::format("HTTP/1.1 {} {}\r\nServer: sluice\r\nx-request-id: {}\r\n", status,
-                  std::string_view(http::obsolete_reason(http::status(status))), frame_.request_id);
+  std::string head = fmt::format(
+      "HTTP/1.1 {0} {1}\r\nServer: sluice\r\nx-request-id: {2}\r\nrequest-id: {2}\r\n", status,
+      std::string_view(http::obsolete_reason(http::status(status))), frame_.request_id);
   if (!content_type.empty()) head += "Content-Type: " + content_type + "\r\n";
   if (!frame_.keep_alive) head += "Connection: close\r\n";
   return head;

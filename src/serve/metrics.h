@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/stats.h"
 
@@ -15,7 +16,8 @@ class Histogram {
   static constexpr std::array<double, 13> kBounds = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                                      0.25,  0.5,    1,     2.5,  10,    60};
   void add(double seconds);
-  void write(std::string& out, const std::string& name, const std::string& help) const;
+  /// The lines of one series; `labels` is `model="x"`.
+  void write(std::string& out, const std::string& name, const std::string& labels) const;
 
  private:
   std::array<uint64_t, kBounds.size() + 1> counts_{};  // the last: above all bounds
@@ -28,7 +30,14 @@ struct Metrics {
   Histogram inter_token_s;  // between two tokens of a choice
 };
 
+/// What one served model has counted.
+struct ModelMetrics {
+  std::string model;
+  Metrics metrics;
+  EngineStats stats;
+};
+
 /// `n_open`: requests admitted and not yet answered.
-std::string metrics_text(const Metrics& metrics, const EngineStats& stats, int n_open);
+std::string metrics_text(const std::vector<ModelMetrics>& models, int n_open);
 
 }  // namespace sluice

@@ -26,20 +26,20 @@ uint64_t random_bits() {
   return random();
 }
 
-std::vector<std::string> read_stops(const Fields& body) {
-  const OrderedJson* value = body.find("stop");
+std::vector<std::string> read_stops(const Fields& body, const char* key) {
+  const OrderedJson* value = body.find(key);
   if (value == nullptr) return {};
   const std::string expected = fmt::format(
       "a string or an array of at most {} strings of 1 to {} bytes", kMaxStops, kMaxStopBytes);
   std::vector<std::string> stops;
   const auto add = [&](const OrderedJson& stop) {
     if (!stop.is_string() || stop.get<std::string>().size() > kMaxStopBytes) {
-      body.fail("stop", expected);
+      body.fail(key, expected);
     }
     stops.push_back(stop.get<std::string>());
   };
   if (value->is_array()) {
-    if (value->size() > kMaxStops) body.fail("stop", expected);
+    if (value->size() > kMaxStops) body.fail(key, expected);
     for (const OrderedJson& stop : *value) add(stop);
   } else {
     add(*value);
@@ -92,16 +92,8 @@ std::string token_text(const Tokenizer& tokenizer, Token token) {
   return OrderedJson::parse(dump(text)).get<std::string>();
 }
 
-void check_model(const Fields& body, const ServedModel& model) {
-  const auto name = body.text("model");
-  if (name && !name->empty() && *name != model.name) {
-    throw ApiError(
-        404, fmt::format("The model `{}` does not exist; this server has `{}`.", *name, model.name),
-        "model", "model_not_found");
-  }
-}
-
-GenerationRequest read_generation(const Fields& body, const ServedModel& model) {
+GenerationRequest read_generation(const Fields& body, const ServedModel& model,
+                                  const char* stop_key) {
   GenerationRequest generation;
   Request& request = generation.request;
   SamplingParams& s = request.sampling;
@@ -117,26 +109,27 @@ GenerationRequest read_generation(const Fields& body, const ServedModel& model) 
   const auto seed = body.integer("seed", INT64_MIN, INT64_MAX);
   s.seed = seed ? uint64_t(*seed) : random_bits();
   generation.n = int(body.integer("n", 1, kMaxChoices).value_or(1));
-  generation.stop = read_stops(body);
+  generation.stop = read_stops(body, stop_key);
   request.ignore_end = body.boolean("ignore_eos", false);
   request.min_tokens = int(body.integer("min_tokens", 0, kMaxInt).value_or(0));
   request.end_tokens = model.end_tokens;
   return generation;
 }
 
+const char* service_tier(const Fields& body) {
+  const OrderedJson* tier = body.find("service_tier");
+  if (tier == nullptr) return "default";
+  if (*tier == "flex") return "flex";
+  const bool is_priority = *tier == "priority" || *tier == "fast" || *tier == "ultrafast";
+  return is_priority ? "priority" : "default";
+}
+
 std::string read_service_tier(const Fields& body, Request& request) {
-  const std::string tier = body.choice("service_tier", {"auto", "default", "flex", "scale",
-                                                        "priority", "fast", "ultrafast"})
-                               .value_or("auto");
-  if (tier == "flex") {
-    request.priority = -1;
-    return "flex";
-  }
-  if (tier == "priority" || tier == "fast" || tier == "ultrafast") {
-    request.priority = 1;
-    return "priority";
-  }
-  return "default";
+  body.choice("service_tier",
+              {"auto", "default", "flex", "scale", "priority", "fast", "ultrafast"});
+  const std::string tier = service_tier(body);
+  request.priority = tier == "flex" ? -1 : tier == "priority" ? 1 : 0;
+  return tier;
 }
 
 int answer_limit(const ServedModel& model, size_t n_prompt, int64_t wanted,

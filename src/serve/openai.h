@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "serve/generation.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
+#include "serve/price.h"
 #include "text/chat_format.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -21,9 +24,13 @@ namespace sluice {
 
 class ConstraintCache;
 
-/// A model that is ready. Everything it points to lives as long as the server.
+/// A model that is ready, or a tier of one (serve/models.h). Everything it points to lives as long
+/// as the server.
 struct ServedModel {
   std::string name;
+  std::string root;    // the served model's name, also of its tiers
+  std::string effort;  // of requests that name none; empty: the template decides
+  std::optional<Price> price;
   int64_t created = 0;     // seconds since 1970
   int64_t context = 0;     // most tokens of prompt and answer together
   int64_t max_tokens = 0;  // of an answer whose request names no limit; 0: up to the context
@@ -45,6 +52,7 @@ struct ServedModel {
 /// One call: where its answer goes, and what it holds while it is open.
 struct Call {
   const ServedModel* model = nullptr;
+  std::function<void(const Usage&)> account;  // for GenerationRequest; empty: nobody keeps books
   std::shared_ptr<HttpExchange> exchange;
   std::shared_ptr<void> seat;
 };
@@ -57,13 +65,13 @@ std::string dump(const OrderedJson& json);
 /// A token as text; bytes that are no UTF-8 become U+FFFD.
 std::string token_text(const Tokenizer& tokenizer, Token token);
 
-/// Throws ApiError (404) unless the body names this model or none.
-void check_model(const Fields& body, const ServedModel& model);
-
 /// What sampling and limits a body asks for: everything of a GenerationRequest but the prompts and
-/// max_tokens.
-GenerationRequest read_generation(const Fields& body, const ServedModel& model);
-/// "default", "flex" or "priority"; sets the request's priority.
+/// max_tokens. Stop texts are in `stop_key`.
+GenerationRequest read_generation(const Fields& body, const ServedModel& model,
+                                  const char* stop_key = "stop");
+/// "default", "flex" or "priority": which one a body asks for by any of its names.
+const char* service_tier(const Fields& body);
+/// As above, but throws ApiError for an unknown one; sets the request's priority.
 std::string read_service_tier(const Fields& body, Request& request);
 /// `wanted` tokens (-1: the model's default) cut to what the context leaves; throws ApiError
 /// (context_length_exceeded) if nothing is left.

@@ -288,7 +288,7 @@ ChatOptions read_options(const Fields& body, Request& request) {
 
 template <typename Sink>
 void start_with(const Call& call, ChatOptions options, ChatRequest request,
-                std::function<void()> accepted) {
+                std::function<void(int64_t)> accepted) {
   const auto sink = std::make_shared<Sink>(call, std::move(options), request.generation.n);
   const auto generation = start_chat(
       *call.model, std::move(request),
@@ -301,10 +301,10 @@ void start_with(const Call& call, ChatOptions options, ChatRequest request,
 
 void chat_completion(const OrderedJson& json, const Call& call) {
   const Fields body(json);
-  check_model(body, *call.model);
   refuse_unsupported(body);
   ChatRequest request;
   request.generation = read_generation(body, *call.model);
+  request.generation.account = call.account;
   ChatOptions options = read_options(body, request.generation.request);
   auto limit = body.integer("max_completion_tokens", 1, INT32_MAX);
   const auto older = body.integer("max_tokens", 1, INT32_MAX);
@@ -321,7 +321,7 @@ void chat_completion(const OrderedJson& json, const Call& call) {
   if (!options.stream) {
     return start_with<ChatAnswer>(call, std::move(options), std::move(request), nullptr);
   }
-  start_with<ChatStream>(call, std::move(options), std::move(request), [&call] {
+  start_with<ChatStream>(call, std::move(options), std::move(request), [&call](int64_t) {
     HttpExchange* exchange = call.exchange.get();
     exchange->start_stream();
     exchange->on_silence([exchange] { exchange->send(": wait\n\n"); });

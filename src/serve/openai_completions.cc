@@ -257,8 +257,8 @@ CompletionOptions read_options(const Fields& body, const ServedModel& model,
 
 void text_completion(const OrderedJson& json, const Call& call) {
   const Fields body(json);
-  check_model(body, *call.model);
   GenerationRequest request = read_generation(body, *call.model);
+  request.account = call.account;
   read_service_tier(body, request.request);
   CompletionOptions options = read_options(body, *call.model, request);
   const int64_t wanted = body.integer("max_tokens", 0, INT32_MAX).value_or(kUsualTokens);

@@ -79,6 +79,32 @@ OrderedJson completion_path() {
   return post("Continues a text.", "prompt", std::move(properties));
 }
 
+/// What a message and the count of its tokens take.
+OrderedJson conversation_properties() {
+  const OrderedJson text_or_blocks = {{"type", {"string", "array"}}};
+  return {{"model", of_type("string")},
+          {"system", text_or_blocks},
+          {"messages", {{"type", "array"}, {"minItems", 1}, {"items", of_type("object")}}},
+          {"tools", {{"type", "array"}, {"items", of_type("object")}}},
+          {"tool_choice", of_type("object")},
+          {"thinking", of_type("object")},
+          {"output_config", of_type("object")}};
+}
+
+OrderedJson message_path() {
+  OrderedJson properties = conversation_properties();
+  properties["max_tokens"] = integer(1);
+  properties["stream"] = of_type("boolean");
+  properties["stop_sequences"] = {{"type", "array"}, {"items", of_type("string")}};
+  properties["temperature"] = number(0, 2);
+  properties["top_p"] = number(0, 1);
+  properties["top_k"] = integer(0);
+  OrderedJson path = post("Answers a conversation in Anthropic's form.", "messages", properties);
+  path["post"]["requestBody"]["content"]["application/json"]["schema"]["required"].push_back(
+      "max_tokens");
+  return path;
+}
+
 OrderedJson error_response() {
   const OrderedJson nullable = {{"type", {"string", "null"}}};
   const OrderedJson error = {{"type", "object"},
@@ -108,6 +134,9 @@ std::string openapi_document() {
       {"paths",
        {{"/v1/chat/completions", chat_path()},
         {"/v1/completions", completion_path()},
+        {"/v1/messages", message_path()},
+        {"/v1/messages/count_tokens",
+         post("Counts the tokens of a conversation.", "messages", conversation_properties())},
         {"/v1/models", get("The models.")},
         {"/v1/models/{model}", model},
         {"/v1/plan", get("The plan that runs, and where the time of each stage went.")},

@@ -10,12 +10,16 @@ StopFilter::StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)
 }
 
 std::string StopFilter::push(std::string_view text) {
-  if (stopped_) return "";
+  if (stopped()) return "";
   held_ += text;
   size_t cut = std::string::npos;
-  for (const std::string& stop : stops_) cut = std::min(cut, held_.find(stop));
-  if (cut != std::string::npos) {
-    stopped_ = true;
+  for (const std::string& stop : stops_) {
+    const size_t found = held_.find(stop);
+    if (found >= cut) continue;
+    cut = found;
+    stop_text_ = stop;
+  }
+  if (stopped()) {
     held_.resize(cut);
     return std::move(held_);
   }
@@ -30,6 +34,6 @@ std::string StopFilter::push(std::string_view text) {
   return shown;
 }
 
-std::string StopFilter::finish() { return stopped_ ? "" : std::exchange(held_, ""); }
+std::string StopFilter::finish() { return stopped() ? "" : std::exchange(held_, ""); }
 
 }  // namespace sluice

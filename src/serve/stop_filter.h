@@ -12,16 +12,17 @@ namespace sluice {
 class StopFilter {
  public:
   explicit StopFilter(std::vector<std::string> stops);
-  /// The text that may be shown; `stopped()` afterwards says whether a stop text was met.
+  /// The text that may be shown; `stopped()` afterwards says whether a stop text was met, and
+  /// `stop_text()` which.
   std::string push(std::string_view text);
   /// What was held back, at the end of the stream.
   std::string finish();
-  bool stopped() const { return stopped_; }
+  bool stopped() const { return !stop_text_.empty(); }
+  const std::string& stop_text() const { return stop_text_; }
 
  private:
   std::vector<std::string> stops_;
-  std::string held_;
-  bool stopped_ = false;
+  std::string held_, stop_text_;
 };
 
 }  // namespace sluice

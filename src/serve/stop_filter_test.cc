@@ -13,7 +13,7 @@ TEST(StopFilter, HoldsBackWhatMayBecomeAStopText) {
   EXPECT_EQ(filter.push("<"), "");
   EXPECT_EQ(filter.push("/s"), "");
   EXPECT_EQ(filter.push("> never"), "");
-  EXPECT_TRUE(filter.stopped());
+  EXPECT_EQ(filter.stop_text(), "</s>");
   EXPECT_EQ(filter.push("more"), "");
   EXPECT_EQ(filter.finish(), "");
 }
@@ -21,7 +21,7 @@ TEST(StopFilter, HoldsBackWhatMayBecomeAStopText) {
 TEST(StopFilter, TheFirstStopInTheTextWins) {
   StopFilter filter({"bc", "b"});
   EXPECT_EQ(filter.push("abcd"), "a");
-  EXPECT_TRUE(filter.stopped());
+  EXPECT_EQ(filter.stop_text(), "bc");
 }
 
 TEST(StopFilter, GivesBackWhatWasHeldAtTheEnd) {

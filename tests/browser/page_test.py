@@ -42,7 +42,7 @@ class PageCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = serve_test.Server("--model", serve_test.GOLDEN / cls.MODEL, "--name", "tiny",
+        cls.server = serve_test.Server("--model", f"{serve_test.GOLDEN / cls.MODEL},tiny",
                                        "--threads", 1, "--stages", 2)
         cls.addClassCleanup(cls.server.stop)
         cls.browser = webdriver.Browser()

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""What clients do to a server by mistake or on purpose: `sluice serve` answers with a 4xx and goes on.
+
+Usage: hostile_test.py SLUICE GOLDEN_DIR [unittest arguments]
+"""
+
+import json
+from pathlib import Path
+import resource
+import socket
+import sys
+import time
+import unittest
+
+import serve_test
+from serve_test import CHAT, TEXT, USER, ServerCase
+
+MESSAGES = "/v1/messages"
+JSON = "Content-Type: application/json\r\n"
+
+
+def post(path, body, length=None):
+    body = body if isinstance(body, bytes) else body.encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\n{JSON}Content-Length: {length or len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+class HostileCase(ServerCase):
+    def connect(self):
+        connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=20)
+        self.addCleanup(connection.close)
+        return connection
+
+    def answers_to(self, data):
+        """The statuses of what comes back until the server closes the connection or is silent."""
+        connection = self.connect()
+        received = b""
+        try:
+            connection.sendall(data if isinstance(data, bytes) else data.encode())
+            connection.settimeout(1)
+            while more := connection.recv(1 << 16):
+                received += more
+        except (ConnectionResetError, BrokenPipeError, TimeoutError):
+            pass
+        return [int(part[:3]) for part in received.decode().split("HTTP/1.1 ")[1:]]
+
+    def check_health(self):
+        start = time.time()
+        self.assertEqual(self.server.send("GET", "/health")[0], 200)
+        return time.time() - start
+
+    def resident(self):
+        pages = Path(f"/proc/{self.server.process.pid}/statm").read_text().split()[1]
+        return int(pages) * resource.getpagesize()
+
+    def tearDown(self):
+        self.check_health()
+
+
+class ProtocolTest(HostileCase):
+    def test_broken_requests_are_400(self):
+        body = '{"prompt": "x", "max_tokens": 1}'
+        for head in ["Content-Length: -1", "Content-Length: +5", "Content-Length: 0x5",
+                     "Content-Length: 5, 5", "Content-Length: 99999999999999999999999",
+                     "Content-Length: 5\r\nContent-Length: 6",
+                     f"Content-Length: {len(body)}\r\nTransfer-Encoding: chunked",
+                     "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+                     "Transfer-Encoding: xchunked", "Transfer-Encoding: chunked, identity",
+                     "Transfer-Encoding : chunked", "Bad Header: x", "\x00: x", "A: \x01",
+                     "A\r: x"]:
+            request = f"POST {TEXT} HTTP/1.1\r\nHost: x\r\n{JSON}{head}\r\n\r\n{body}"
+            statuses = self.answers_to(request)
+            self.assertEqual(statuses, [400], head)
+        for line in ["", "GET", "GET /health", "GET /health HTTP/2.0", "GET  /health HTTP/1.1",
+                     "GET /he alth HTTP/1.1", "\x16\x03\x01\x02\x00\x01", "PRI * HTTP/2.0"]:
+            statuses = self.answers_to(f"{line}\r\nHost: x\r\n\r\n")
+            self.assertTrue(set(statuses) <= {400}, (line, statuses))
+
+    def test_broken_chunks_are_400(self):
+        head = f"POST {TEXT} HTTP/1.1\r\nHost: x\r\n{JSON}Transfer-Encoding: chunked\r\n\r\n"
+        for chunks in ["zz\r\n", "-1\r\n{}\r\n0\r\n\r\n", "fffffffffffffffff\r\n", "2\r\n{}x\r\n",
+                       "2\r\n{}\r\n0\r\nBad Header: x\r\n\r\n"]:
+            self.assertTrue(set(self.answers_to(head + chunks)) <= {400}, chunks)
+        self.assertEqual(self.answers_to(head + "2;a=b\r\n{}\r\n0\r\n\r\n"), [400])  # no prompt
+
+    def test_nothing_is_smuggled(self):
+        """What looks like a second request within a body or after a refusal is not one."""
+        inner = "GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n"
+        for request in [post(TEXT, inner), post("/nothing", inner),
+                        f"POST {TEXT} HTTP/1.1\r\nHost: x\r\n{JSON}Content-Length: 4\r\n"
+                        f"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n{inner}",
+                        f"GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: {len(inner)}\r\n\r\n"
+                        + inner]:
+            self.assertEqual(len(self.answers_to(request)), 1, request)
+
+    def test_pipelined_requests_are_answered_in_order(self):
+        statuses = self.answers_to(b"".join(
+            post(TEXT, '{"prompt": "x", "max_tokens": 1}') if i % 2 else
+            b"GET /v1/nothing HTTP/1.1\r\nHost: x\r\n\r\n" for i in range(50)))
+        self.assertEqual(statuses, [404, 200] * 25)
+        connection = self.connect()
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
+        received = b""
+        while received.count(b'{"status":"ready"}') < 50:
+            received += connection.recv(1 << 16)
+
+    def test_large_heads_and_bodies_are_refused_at_once(self):
+        start = time.time()
+        self.assertEqual(self.answers_to(f"GET / HTTP/1.1\r\nA: {'x' * 200000}\r\n\r\n"), [431])
+        many = "".join(f"A{i}: x\r\n" for i in range(20000))
+        self.assertEqual(self.answers_to(f"GET / HTTP/1.1\r\n{many}\r\n"), [431])
+        self.assertEqual(self.answers_to(f"GET /{'x' * 100000} HTTP/1.1\r\n\r\n"), [431])
+        self.assertEqual(self.answers_to(post(TEXT, "{}", length=10 ** 10)), [413])
+        self.assertLess(time.time() - start, 60)
+
+
+class BodyTest(HostileCase):
+    def test_bodies_that_are_not_json(self):
+        deep = 100_000
+        for body in ["", " ", "{", "[]", "3", "null", '"x"', '{"a":1e400}', '{"a":1e}', "{'a':1}",
+                     '{"a":"\ud800"}'.encode("utf-8", "surrogatepass"), b'{"a":"\xff"}',
+                     b'{"a":"\xc0\x80"}', '{"a":"\x01"}', '{"a":1}{"b":2}', "[" * deep,
+                     '{"a":' * deep, '{"messages":' + "[" * deep + "]" * deep + "}",
+                     '{"a":' * deep + "1" + "}" * deep, "\x00" * 1000, '{"a":"\\ud800"}',
+                     "{" + ",".join(f'"k{i}":1' for i in range(100_000)) + "}"]:
+            for path in [CHAT, TEXT, MESSAGES]:
+                status, _, text = self.server.send("POST", path, body)
+                self.assertEqual(status, 400, (path, body[:40]))
+                self.assertEqual(set(json.loads(text)["error"]),
+                                 {"message", "type", "param", "code"})
+
+    def test_values_out_of_range(self):
+        for value in [10 ** 30, -10 ** 30, 1e300, -1, 1.5, "1", True, [], {}, [[]], "x" * 100_000]:
+            for key in ["max_tokens", "n", "temperature", "top_p", "top_k", "seed", "stop", "model",
+                        "logprobs", "logit_bias", "min_tokens", "stream", "messages", "prompt",
+                        "service_tier", "tools", "tool_choice", "system", "thinking",
+                        "stop_sequences", "best_of", "echo", "suffix", "stream_options"]:
+                for path in [CHAT, TEXT, MESSAGES]:
+                    body = {"messages": USER, "prompt": "x", "max_tokens": 1} | {key: value}
+                    status, _, text = self.server.send("POST", path, body)
+                    self.assertIn(status, [200, 400, 404], (path, key, str(value)[:40], text[:300]))
+
+    def test_a_key_that_is_there_twice_counts_once(self):
+        body = '{"prompt": "x", "max_tokens": 3, "max_tokens": 1, "ignore_eos": true}'
+        self.assertEqual(self.server.post(TEXT, body)["usage"]["completion_tokens"], 1)
+
+    def test_memory_does_not_grow(self):
+        body = json.dumps({"messages": [{"role": "user", "content": "x" * (1 << 20)}] * 8})
+        for _ in range(6):  # until each of the workers has had one
+            self.server.send("POST", CHAT, body)
+        before = self.resident()
+        for _ in range(12):
+            self.assertEqual(self.server.send("POST", CHAT, body)[0], 400)
+        self.assertLess(self.resident() - before, 64 << 20)
+
+
+class ManyConnectionsTest(HostileCase):
+    def test_idle_and_slow_clients_cost_little(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < 2000:
+            self.skipTest("SKIPPED: fewer than 2000 file descriptors")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        self.check_health()
+        before = self.resident()
+        clients = [self.connect() for _ in range(1500)]
+        request = post(CHAT, json.dumps({"messages": USER}))
+        slow, n_sent = clients[1000:], len(request) // 2
+        for client in slow:
+            client.sendall(request[:n_sent])
+        waits = []
+        for i in range(20):
+            for client in slow:
+                client.sendall(request[n_sent + i:n_sent + i + 1])
+            waits.append(self.check_health())
+            self.server.post(TEXT, {"prompt": "x", "max_tokens": 1})
+        self.assertLess(self.resident() - before, 40 << 20)
+        self.assertLess(sorted(waits)[len(waits) // 2], 1)
+
+
+if __name__ == "__main__":
+    serve_test.SLUICE, serve_test.GOLDEN = sys.argv[1], Path(sys.argv[2])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
