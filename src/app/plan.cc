@@ -16,6 +16,10 @@
 namespace sluice {
 namespace {
 
+// GPUs whose measured runs the constants were fitted to.
+constexpr std::string_view kChecked[] = {"H100", "H200",        "B200",
+                                         "B300", "GB200-NVL72", "GB300-NVL72"};
+
 struct PlanOptions {
   std::string model, on, prefill_on, weights, out, cache = "bf16", draft = "none";
   int users = 1, context = 4096, output = 1024, max_devices = 0, most = 5;
@@ -145,8 +149,10 @@ double estimated_share(const std::vector<Influence>& all) {
 int error_percent(const Candidate& c) {
   int percent = 0;
   for (const DeviceGroup& group : c.placement.groups) {
-    const std::string& family = group.hardware.family;
-    percent = std::max(percent, family == "gpu" ? 20 : family == "wafer" ? 35 : 50);
+    const Hardware& hardware = group.hardware;
+    const bool checked =
+        std::find(std::begin(kChecked), std::end(kChecked), hardware.name) != std::end(kChecked);
+    percent = std::max(percent, checked ? 20 : hardware.family == "wafer" ? 35 : 50);
   }
   return percent;
 }

@@ -172,6 +172,9 @@ CostModel::CostModel(ModelShape model, Placement placement)
       require(group.hardware, number);
     }
     if (group.devices() > 1) require(group.hardware, "link_bandwidth");
+    // Decoding from on-chip memory is bound by latency: without that number, nothing is known.
+    const std::string& family = group.hardware.family;
+    if (family == "wafer" || family == "sram") require(group.hardware, "layer_latency");
   }
   if (placement_.plan.stages.size() > 1) {
     for (const DeviceGroup& group : placement_.groups) {
