@@ -20,7 +20,8 @@ import unittest
 
 SLUICE, GOLDEN = "", Path()
 COMMANDS = ["run", "chat", "serve", "bench", "inspect", "logits", "perplexity", "tokenize",
-            "detokenize", "template", "pack"]
+            "detokenize", "template", "pack", "simulate",
+            "calibrate", "compare"]
 # None of these may change a bit.
 ARRANGEMENTS = [("--threads", "1"), ("--threads", "2"), ("--stages", "2"),
                 ("--stages", "3", "--threads", "1"), ("--chunk", "7"), ("--chunk", "1"),
@@ -392,6 +393,59 @@ class Texts(WithFolder):
             self.assertEqual(json.loads(output)["finish_reason"], "length")
 
 
+class Simulate(WithFolder):
+    def test_one_user_pays_every_stage_and_all_fill_them(self):
+        stages = ["--stages", 10, "--stage-us", 20, "--hop-us", 5, "--output", 200]
+        one = sluice_json("simulate", *stages, "--users", 1, "--requests", 2)
+        self.assertAlmostEqual(one["tpot_ms"]["p50"], 0.25, places=3)
+        ten = sluice_json("simulate", *stages, "--users", 13, "--requests", 26)
+        self.assertGreater(ten["output_tok_s"], 0.9e6 / 20)
+        self.assertEqual([s["stage"] for s in ten["stages"]], [f"stage {i}" for i in range(10)])
+
+    def test_saturation_is_said_instead_of_a_time(self):
+        load = ["simulate", "--stages", 2, "--stage-us", 1000, "--rate", 1000, "--max-users", 4]
+        report = sluice_json(*load)
+        self.assertTrue(report["saturated"])
+        self.assertIsNone(report["ttft_ms"])
+        self.assertIsNotNone(report["tpot_ms"])
+        self.assertIn("saturated", sluice(*load)[0])
+
+    def test_compare_forms_the_same_batches(self):
+        report = sluice_json("compare", "--model", GOLDEN / "llama", "--users", "1,3",
+                             "--prompt", 40, "--output", 8, "--requests", 2, "--stages", 2)
+        for row, users in zip(report["rows"], (1, 3)):
+            self.assertEqual(row["users"], users)
+            self.assertTrue(row["same_batches"])
+            self.assertGreater(row["tpot_ms"]["measured"], 0)
+            self.assertGreater(row["tpot_ms"]["predicted"], 0)
+
+    def test_calibrate_writes_a_profile_that_compare_reads(self):
+        host = self.folder / "host.json"
+        flags = ["compare", "--model", GOLDEN / "llama", "--output", 4, "--prompt", 8]
+        sluice("calibrate", "--types", "F32", "--quick", "-o", host)
+        self.assertIn("BF16", sluice(*flags, "--host", host, code=1)[1])
+        sluice("calibrate", "--types", "BF16", "--quick", "-o", host)
+        profile = json.loads(host.read_text())
+        self.assertTrue(all(m["us_per_mb"] > 0 for m in profile["matmul"]))
+        self.assertEqual(len(sluice_json(*flags, "--host", host)["rows"]), 2)
+        profile["norm"]["fixed_us"] = "fast"
+        host.write_text(json.dumps(profile))
+        self.assertIn("fixed_us", sluice(*flags, "--host", host, code=1)[1])
+
+    def test_trace_in_and_trace_out(self):
+        out = self.folder / "out.json"
+        report = sluice_json("simulate", "--stages", 2, "--stage-us", 50, "--trace", out,
+                             "--workload", GOLDEN / "workload" / "trace.csv")
+        self.assertEqual(report["requests"], 6)
+        self.assertGreater(report["cached_share"], 0)
+        events = json.loads(out.read_text())["traceEvents"]
+        self.assertEqual(sum(e["ph"] == "X" for e in events), 2 * report["batches"])
+        backwards = self.folder / "back.csv"
+        backwards.write_text("arrival_s,prompt_tokens,output_tokens\n2,1,1\n1,1,1\n")
+        _, error = sluice("simulate", "--stage-us", 1, "--workload", backwards, code=1)
+        self.assertIn("back.csv: line 3: arrival_s: expected at least", error)
+
+
 class Usage(WithFolder):
     def test_help(self):
         overview, _ = sluice("--help")
@@ -417,6 +471,8 @@ class Usage(WithFolder):
                 (["logits", "--tokens", "1"], "--out"),
                 (["bench", "--users", "0"], "--users"),
                 (["tokenize"], "--text"), (["detokenize"], "--tokens"),
+                (["simulate"], "--stage-us"), (["simulate", "--rate", "nan"], "--rate"),
+                (["simulate", "--rate", "1", "--users", "2"], "excludes"),
                 (["template"], "--messages")):
             with self.subTest(arguments=arguments):
                 output, error = sluice(*arguments, code=2)

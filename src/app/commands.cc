@@ -24,6 +24,9 @@ std::span<const Command> commands() {
       {"phase", "draw where which machine is enough: context x model size", phase_command},
       {"claims", "check what is said about a machine", claims_command},
       {"validate", "compare the planner with what was measured", validate_command},
+      {"simulate", "serve a load on modelled stages with the real scheduler", simulate_command},
+      {"calibrate", "measure this machine for the simulator", calibrate_command},
+      {"compare", "run a plan and simulate it, side by side", compare_command},
   };
   return kCommands;
 }

@@ -19,5 +19,8 @@ int plan_command(int argc, char** argv);
 int phase_command(int argc, char** argv);
 int claims_command(int argc, char** argv);
 int validate_command(int argc, char** argv);
+int simulate_command(int argc, char** argv);
+int calibrate_command(int argc, char** argv);
+int compare_command(int argc, char** argv);
 
 }  // namespace sluice

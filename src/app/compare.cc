@@ -1,0 +1,234 @@
+// sluice compare: the same load on real stages and on modelled ones, side by side.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "app/calibrate.h"
+#include "app/commands.h"
+#include "app/report.h"
+#include "app/runtime.h"
+#include "base/error.h"
+#include "plan/sim.h"
+
+namespace sluice {
+namespace {
+
+struct CompareOptions {
+  CompareOptions() { model.speculate = "off"; }
+
+  ModelOptions model;
+  std::string users = "1,8", host;
+  int prompt = 64, output = 128, requests = 3;
+  bool json = false;
+};
+
+bool parse(CompareOptions& o, int argc, char** argv) {
+  CLI::App app;
+  set_help(app, "compare", "[flags]",
+           "Runs a plan on this machine and simulates it, under the same load: --users who each "
+           "ask --requests times. Prints measured and predicted times side by side, and whether "
+           "the scheduler formed the same batches. The prediction knows the machine only from "
+           "operations measured one by one (sluice calibrate), never from a run of the model.",
+           {"sluice compare", "sluice compare --stages 3 --users 1,8 --json",
+            "sluice compare --model model.gguf --host host.json"});
+  add_text(app, "--users", "N,N,...", o.users, "users at once; a row for each (default 1,8)")
+      ->group("Load");
+  add_integer(app, "--prompt", o.prompt, 1, 1 << 20, "tokens of a prompt (default 64)")
+      ->group("Load");
+  add_integer(app, "--output", o.output, 2, 1 << 20, "tokens of an answer (default 128)")
+      ->group("Load");
+  add_integer(app, "--requests", o.requests, 1, 10000, "of each user (default 3)")->group("Load");
+  add_text(app, "--host", "FILE", o.host,
+           "a profile of sluice calibrate (default: measured now, for this model alone)")
+      ->group("Prediction");
+  add_model_flags(app, o.model);
+  add_switch(app, "--json", o.json, "print one object with a list of rows")->group("Output");
+  return parse_flags(app, argc, argv);
+}
+
+class RealClock : public LoadClock {
+ public:
+  double now_us() const override { return sluice::now_us(); }
+  void wait_until(double us) override {
+    const double rest_us = us - now_us();
+    if (rest_us > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(rest_us));
+  }
+};
+
+struct Row {
+  int users = 0;
+  SimReport real, simulated;
+  size_t n_batches = 0;
+  bool same_batches = false;
+};
+
+class Comparison {
+ public:
+  Comparison(const CompareOptions& options, int max_users)
+      : o_(options), runtime_(options.model), model_(make_model(runtime_.checkpoint())) {
+    host_model_ = describe_for_host(*model_, runtime_.checkpoint(), o_.model.i8());
+    host_ = o_.host.empty() ? measure() : read(o_.host);
+    const int64_t tokens = int64_t(max_users) * (o_.prompt + o_.output + 2 * kPageTokens);
+    pools_.n_pages = int(std::min<int64_t>(2 * tokens / kPageTokens, 1 << 24));
+    for (const PlacedBlock& placed : model_->blocks) {
+      if (placed.block->cache().kind == CacheKind::kRecurrent) {
+        pools_.n_state_slots = 2 * max_users + 8;
+      }
+    }
+    pipeline_ = std::make_unique<Pipeline>(runtime_.checkpoint(), make_model(runtime_.checkpoint()),
+                                           runtime_.plan(),
+                                           PipelineOptions{.i8 = o_.model.i8(),
+                                                           .cache_f16 = o_.model.cache_f16(),
+                                                           .pools = pools_,
+                                                           .threads = runtime_.n_threads(),
+                                                           .default_cores = runtime_.cores()});
+  }
+
+  Row run(int users) {
+    Row row;
+    row.users = users;
+    BatchLog real, simulated;
+    serve(users, 1, nullptr);  // touches code and memory once
+    row.real = serve(users, o_.requests, &real);
+    Workload workload = load(users, o_.requests);
+    const HostCost cost(host_, host_model_, runtime_.plan());
+    const SimRoute route = SimRoute::of(runtime_.plan(), runtime_.cores());
+    row.simulated = simulate(route, cost, workload, sim_options(users, &simulated));
+    row.n_batches = real.size();
+    row.same_batches = real == simulated;
+    return row;
+  }
+
+  const Runtime& runtime() const { return runtime_; }
+
+ private:
+  HostProfile measure() const {
+    const std::vector<int>& own = runtime_.plan().stages.front().cores;
+    CalibrateOptions c;
+    c.threads = own.empty() ? runtime_.n_threads() : int(own.size());
+    c.cores = own.empty() ? runtime_.cores() : own;
+    c.i8 = o_.model.i8();
+    c.cache_f16 = o_.model.cache_f16();
+    c.types = parse_types(matrix_types(host_model_));
+    c.footprints = {std::max(host_model_.bytes, 1e6)};
+    Progress progress("calibrate", o_.json || o_.model.quiet);
+    return calibrate(c, [&](double share) { progress.update(share); });
+  }
+
+  static HostProfile read(const std::string& path) {
+    return host_from_json(Config(parse_json(read_text(path), path), path));
+  }
+
+  Workload load(int users, int requests) const {
+    WorkloadOptions w;
+    w.users = users;
+    w.requests = users * requests;
+    w.prompt = o_.prompt;
+    w.output = o_.output;
+    return Workload(w);
+  }
+
+  SimOptions sim_options(int users, BatchLog* log) const {
+    SimOptions s;
+    s.engine.chunk = o_.model.chunk;
+    s.engine.max_sequences = users;
+    s.engine.max_context = int(std::min<int64_t>(model_->max_context, 1 << 30));
+    s.engine.speculation = o_.model.speculation();
+    s.pools = pools_;
+    s.vocab = int(model_->vocab);
+    s.log = log;
+    return s;
+  }
+
+  SimReport serve(int users, int requests, BatchLog* log) {
+    Workload workload = load(users, requests);
+    RealClock clock;
+    return serve_load(*pipeline_, clock, workload, sim_options(users, log));
+  }
+
+  const CompareOptions& o_;
+  Runtime runtime_;
+  std::unique_ptr<Model> model_;  // only declares
+  HostModel host_model_;
+  HostProfile host_;
+  CachePools pools_;
+  std::unique_ptr<Pipeline> pipeline_;
+};
+
+double error_of(double predicted, double measured) {
+  return measured > 0 ? predicted / measured - 1 : 0;
+}
+
+OrderedJson pair_to_json(double measured, double predicted) {
+  return {{"measured", rounded(measured)},
+          {"predicted", rounded(predicted)},
+          {"error", rounded(error_of(predicted, measured))}};
+}
+
+OrderedJson row_to_json(const Row& row) {
+  return {{"users", row.users},
+          {"tpot_ms", pair_to_json(row.real.tpot_ms.p50, row.simulated.tpot_ms.p50)},
+          {"ttft_ms", pair_to_json(row.real.ttft_ms.p50, row.simulated.ttft_ms.p50)},
+          {"output_tok_s", pair_to_json(row.real.output_tok_s, row.simulated.output_tok_s)},
+          {"batches", row.n_batches},
+          {"same_batches", row.same_batches}};
+}
+
+void print_line(int users, const char* what, double measured, double predicted) {
+  fmt::print("{:>5}  {:<22}{:>14}{:>14}{:>+12.1f} %\n", users, what, short_number(measured),
+             short_number(predicted), 100 * error_of(predicted, measured));
+}
+
+void print_row(const Row& row) {
+  print_line(row.users, "TPOT, ms, p50", row.real.tpot_ms.p50, row.simulated.tpot_ms.p50);
+  print_line(row.users, "TTFT, ms, p50", row.real.ttft_ms.p50, row.simulated.ttft_ms.p50);
+  print_line(row.users, "output tokens/s", row.real.output_tok_s, row.simulated.output_tok_s);
+  fmt::print("{:>5}  {} batches, {}\n", row.users, row.n_batches,
+             row.same_batches ? "the same in both" : "not the same in both");
+}
+
+}  // namespace
+
+int compare_command(int argc, char** argv) {
+  CompareOptions o;
+  if (!parse(o, argc, argv)) return kOk;
+  if (o.model.speculation() != Speculation::kOff) {
+    throw UsageError("--speculate: expected off; random text has nothing to guess from");
+  }
+  const std::vector<int32_t> users = parse_integers(o.users, "--users");
+  const int max_users = *std::max_element(users.begin(), users.end());
+  if (*std::min_element(users.begin(), users.end()) < 1 || max_users > 4096) {
+    throw UsageError(fmt::format("--users: expected numbers from 1 to 4096, got {}", o.users));
+  }
+  Comparison comparison(o, max_users);
+  const Runtime& runtime = comparison.runtime();
+  if (!o.json) {
+    fmt::print("{}: {} threads, {} stages, compute {}\n\n{:>5}  {:<22}{:>14}{:>14}{:>14}\n",
+               runtime.checkpoint().path().filename().string(), runtime.n_threads(),
+               runtime.plan().stages.size(), o.model.compute, "users", "", "measured", "predicted",
+               "error");
+  }
+  OrderedJson rows = OrderedJson::array();
+  for (const int n : users) {
+    const Row row = comparison.run(n);
+    if (o.json) {
+      rows.push_back(row_to_json(row));
+    } else {
+      print_row(row);
+    }
+  }
+  if (o.json) {
+    print_json(OrderedJson{{"model", runtime.checkpoint().path().string()},
+                           {"threads", runtime.n_threads()},
+                           {"stages", runtime.plan().stages.size()},
+                           {"compute", o.model.compute},
+                           {"rows", std::move(rows)}});
+  }
+  return kOk;
+}
+
+}  // namespace sluice
