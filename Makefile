@@ -13,7 +13,7 @@ SLUICE := build/src/app/sluice
 help:
 	@echo 'make run      build, get the default model, answer PROMPT="..." through three stages'
 	@echo 'make test     build and run every test (PRESET=ci: warnings are errors)'
-	@echo 'make test-clients  official SDKs against the server, the page in Chromium (installs them)'
+	@echo 'make test-clients  SDKs and Codex CLI against the server, the page in Chromium (installs them)'
 	@echo 'make check    layer rule, file and function sizes, format, words'
 	@echo 'make bench    compare with llama.cpp; ARGS="..." go to bench/compare (see its --help)'
 	@echo 'make bench-serve  the server under load, next to llama-server; ARGS as above'
@@ -42,10 +42,15 @@ test: build
 	  echo 'make test: no default model; the tests that need it say SKIPPED'
 	@ctest --test-dir build --output-on-failure
 
+CODEX := build/codex
+
 test-clients: build model
 	@$(SETUP) chromium chromium-driver python3-venv
 	@tests/browser/page_test.py $(SLUICE) tests/golden
 	@tests/clients/run $(SLUICE)
+	@npm install --silent --ignore-scripts --prefix $(CODEX) @openai/codex@0.171.0
+	@unshare -rn sh -c 'ip link set lo up && exec tests/codex/codex_test.py $(SLUICE) $(MODEL) \
+	  $(CODEX)/node_modules/.bin/codex $(CODEX)/run'
 
 check: setup
 	@tools/check_layers.py src

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <thread>
 #include <utility>
 
+#include "app/codex_config.h"
 #include "app/commands.h"
 #include "app/runtime.h"
 #include "app/usage.h"
@@ -29,7 +32,8 @@ constexpr const char* kPlainTemplate =
 struct ServeOptions {
   ModelOptions model;
   std::vector<std::string> models;  // PATH or PATH,NAME
-  std::string host = "127.0.0.1", key_file, tiers, db = default_database();
+  std::string host = "127.0.0.1", key_file, tiers, db = default_database(), codex_folder;
+  bool codex = false;
   int port = 8080, max_waiting = 256, max_tokens = 0;
 };
 
@@ -44,8 +48,14 @@ void add_server_flags(CLI::App& app, ServeOptions& o) {
            "\"Authorization: Bearer KEY\". With seats, N requests of the key are taken although "
            "the queue is full, and N at once can have priority");
   add_text(app, "--db", "FILE", o.db,
-           "where the usage of every request is written (SQLite; default $SLUICE_DB, else "
-           "nowhere); see sluice usage");
+           "an SQLite file for the usage of every request (see sluice usage), and for stored "
+           "responses: 30 days, across restarts (default $SLUICE_DB, else usage is not counted "
+           "and the newest 256 MiB of responses are kept in memory)");
+  app.add_option("--codex-config", o.codex_folder,
+                 "prints a config.toml and a model catalogue for Codex CLI to use this server, or "
+                 "writes both into FOLDER (to be its $CODEX_HOME), and ends")
+      ->type_name("[FOLDER]")
+      ->expected(0, 1);
   add_integer(app, "--max-waiting", o.max_waiting, 0, 1 << 20,
               "requests that may wait for one of --max-users to end (default 256)");
   add_integer(app, "--max-tokens", o.max_tokens, 0, kMaxInt,
@@ -57,8 +67,9 @@ bool parse(ServeOptions& o, int argc, char** argv) {
   CLI::App app;
   set_help(
       app, "serve", "[flags]",
-      "Answers OpenAI's API (POST /v1/chat/completions, /v1/completions) and Anthropic's "
-      "(/v1/messages, /v1/messages/count_tokens), plain and as streams; GET /v1/models, /v1/plan, "
+      "Answers OpenAI's API (POST /v1/responses, /v1/chat/completions, /v1/completions) and "
+      "Anthropic's (/v1/messages, /v1/messages/count_tokens), plain and as streams; GET "
+      "/v1/models, /v1/plan, "
       "/health, /metrics, /openapi.json; a page to chat and to watch the pipeline at /.\n"
       "Up to --max-users answers are made at once, in one batch; --max-waiting more wait, then "
       "clients get 429. A client that goes is cancelled at once. SIGTERM and Ctrl-C let the "
@@ -78,7 +89,9 @@ bool parse(ServeOptions& o, int argc, char** argv) {
       ->type_name("PATH[,NAME]")
       ->allow_extra_args(false)
       ->group("Model");
-  return parse_flags(app, argc, argv);
+  const bool go_on = parse_flags(app, argc, argv);
+  o.codex = app.count("--codex-config") > 0;
+  return go_on;
 }
 
 /// A path, and a name if there is a comma after it.
@@ -165,11 +178,37 @@ class Backends {
   std::vector<std::unique_ptr<Backend>> all_;
 };
 
-std::string start_text(const Models& models, const ServeOptions& o, int port) {
+std::string url_of(const ServeOptions& o, int port) {
   const std::string host = o.host.find(':') == o.host.npos ? o.host : "[" + o.host + "]";
-  std::string text = fmt::format(
-      "sluice: serving {} at http://{}:{} ({} at once, {} waiting, {})\n", models.find("").name,
-      host, port, o.model.max_users, o.max_waiting, o.key_file.empty() ? "no key" : "with key");
+  return fmt::format("http://{}:{}", host, port);
+}
+
+/// Codex resolves the catalogue's name in the folder of its config.toml.
+void give_codex_config(const ServedModel& model, const ServeOptions& o) {
+  const CodexServer server = {.model = model.name,
+                              .url = url_of(o, o.port) + "/v1",
+                              .context = model.context,
+                              .needs_key = !o.key_file.empty(),
+                              .catalogue = "sluice-models.json"};
+  const std::string config = codex_config(server), catalogue = codex_catalogue(server).dump();
+  if (o.codex_folder.empty()) {
+    fmt::print("{}\n# {}, to be put beside this file:\n# {}\n", config, server.catalogue,
+               catalogue);
+    return;
+  }
+  const std::filesystem::path folder = o.codex_folder;
+  std::filesystem::create_directories(folder);
+  if (std::filesystem::exists(folder / "config.toml")) {
+    throw Error(ErrorCode::kIo, "{}: exists already", (folder / "config.toml").string());
+  }
+  std::ofstream(folder / "config.toml") << config;
+  std::ofstream(folder / server.catalogue) << catalogue << '\n';
+}
+
+std::string start_text(const Models& models, const ServeOptions& o, int port) {
+  std::string text = fmt::format("sluice: serving {} at {} ({} at once, {} waiting, {})\n",
+                                 models.find("").name, url_of(o, port), o.model.max_users,
+                                 o.max_waiting, o.key_file.empty() ? "no key" : "with key");
   for (const ServedModel* model : models.entries()) {
     text += fmt::format("sluice: {}: {}context {}", model->name,
                         model->name == model->root ? "" : "tier of " + model->root + ", ",
@@ -189,11 +228,17 @@ std::string start_text(const Models& models, const ServeOptions& o, int port) {
 int serve_command(int argc, char** argv) {
   ServeOptions o;
   if (!parse(o, argc, argv)) return kOk;
-  ApiOptions options{.keys = {}, .max_open = o.model.max_users + o.max_waiting};
+  if (o.codex) {
+    give_codex_config(Backends(o).models(o.tiers).find(""), o);
+    return kOk;
+  }
+  ApiOptions options;
+  options.max_open = o.model.max_users + o.max_waiting;
   if (!o.key_file.empty()) options.keys = ApiKeys(read_text(o.key_file), o.key_file);
   std::unique_ptr<Ledger> ledger;
   if (!o.db.empty()) ledger = std::make_unique<Ledger>(o.db);
   options.ledger = ledger.get();
+  options.db = o.db;
   Api api(std::move(options));
   HttpOptions http;
   http.host = o.host;
@@ -201,6 +246,9 @@ int serve_command(int argc, char** argv) {
   http.admit = [&api](const HttpRequest& request) { return api.admit(request); };
   http.handle = [&api](HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
     api.handle(std::move(request), std::move(exchange));
+  };
+  http.upgrade = [&api](const HttpRequest& request, std::shared_ptr<WebSocket> socket) {
+    return api.upgrade(request, std::move(socket));
   };
   http.on_drain = [&api] { api.drain(); };
   HttpServer server(std::move(http));

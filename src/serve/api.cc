@@ -8,6 +8,7 @@
 #include "serve/messages.h"
 #include "serve/page.h"
 #include "serve/plan_report.h"
+#include "serve/responses_socket.h"
 
 namespace sluice {
 
@@ -30,10 +31,12 @@ HttpResponse refuse_method(const HttpRequest& request, const std::string& allowe
 
 constexpr std::string_view kModels = "/v1/models";
 constexpr std::string_view kModelPrefix = "/v1/models/";
+constexpr std::string_view kResponses = "/v1/responses";
+constexpr std::string_view kResponse = "/v1/responses/";
 
 }  // namespace
 
-Api::Api(ApiOptions options) : options_(std::move(options)) {}
+Api::Api(ApiOptions options) : options_(std::move(options)), responses_(options_.db) {}
 Api::~Api() = default;
 
 void Api::open(Models models) {
@@ -50,6 +53,13 @@ const Api::Route* Api::find_route(const std::string& path) {
       {"/v1/completions", text_completion},
       {"/v1/messages", create_message, messages_error},
       {"/v1/messages/count_tokens", count_message_tokens, messages_error},
+      {kResponses,
+       [](const OrderedJson& body, const Call& call) { call.responses->create(body, call); }},
+      {"/v1/responses/input_tokens",
+       [](const OrderedJson& body, const Call& call) { call.responses->count_tokens(body, call); }},
+      {"/v1/responses/compact",
+       [](const OrderedJson& body, const Call& call) { call.responses->compact(body, call); }},
+      {kResponse},
       {"/health"},
       {"/metrics"},
       {"/openapi.json"},
@@ -58,7 +68,8 @@ const Api::Route* Api::find_route(const std::string& path) {
   };
   for (const Route& route : kRoutes) {
     const bool is_model = route.path == kModels && path.starts_with(kModelPrefix);
-    if (route.path == path || is_model) return &route;
+    const bool is_response = route.path == kResponse && path.starts_with(kResponse);
+    if (route.path == path || is_model || is_response) return &route;
   }
   return nullptr;
 }
@@ -89,11 +100,14 @@ std::optional<HttpResponse> Api::refuse(const HttpRequest& request) const {
         404, fmt::format("No such route: {} {}", request.method, request.path.substr(0, 200)),
         "invalid_request_error", "", "not_found");
   }
-  if (route->endpoint != nullptr && request.method != "POST") return refuse_method(request, "POST");
-  if (route->endpoint == nullptr && request.method != "GET" && request.method != "HEAD") {
+  const bool posts =
+      route->endpoint != nullptr && !(request.wants_websocket && request.path == kResponses);
+  if (posts && request.method != "POST") return refuse_method(request, "POST");
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (route->endpoint == nullptr && route->path != kResponse && !reads) {
     return refuse_method(request, "GET");
   }
-  if (route->endpoint != nullptr && !request.content_type.starts_with("application/json")) {
+  if (posts && !request.content_type.starts_with("application/json")) {
     return http_error(415,
                       fmt::format("Content-Type: expected application/json, got \"{}\"",
                                   request.content_type.substr(0, 100)),
@@ -120,6 +134,7 @@ void Api::get(const HttpRequest& request, const std::shared_ptr<HttpExchange>& e
   if (request.path == "/health") return exchange->respond(health());
   if (request.path == "/openapi.json") return exchange->respond({200, openapi_document()});
   if (request.path == "/metrics") return report_metrics({}, exchange);
+  if (request.path.starts_with(kResponse)) return manage_response(request, exchange);
   try {
     if (request.path == "/v1/plan") return report_plan(request, exchange);
     const bool all = request.path == kModels;
@@ -141,9 +156,10 @@ std::shared_ptr<void> Api::take_room(ApiKey* key) {
 
 /// What a body wants of the server rather than of a model: which model, and priority if its key
 /// has a seat for that.
-Call Api::open_call(OrderedJson& body, const std::string& path, ApiKey* key) const {
+Call Api::open_call(OrderedJson& body, const std::string& path, ApiKey* key) {
   const Fields fields(body);
   Call call;
+  call.responses = &responses_;
   call.model = &models_.find(fields.text("model").value_or(""));
   if (key != nullptr && service_tier(fields) == std::string_view("priority")) {
     call.seat = take_seat(key->n_priority, key->n_seats);
@@ -160,16 +176,16 @@ Call Api::open_call(OrderedJson& body, const std::string& path, ApiKey* key) con
   return call;
 }
 
+ApiError Api::no_room() const {
+  return ApiError(429, fmt::format("{} requests are open; try again later.", options_.max_open), "",
+                  "rate_limit_exceeded", "rate_limit_error");
+}
+
 /// Room is decided before the body is looked at.
 void Api::call(const Route& route, HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
   ApiKey* key = options_.keys.find(request.authorization);
   auto seat = take_room(key);
-  if (seat == nullptr) {
-    const ApiError full(429,
-                        fmt::format("{} requests are open; try again later.", options_.max_open),
-                        "", "rate_limit_exceeded", "rate_limit_error");
-    return exchange->respond(route.error_form(full.response()));
-  }
+  if (seat == nullptr) return exchange->respond(route.error_form(no_room().response()));
   workers_.post([this, &route, key, seat = std::move(seat), exchange = std::move(exchange),
                  text = std::move(request.body)] {
     try {
@@ -183,6 +199,33 @@ void Api::call(const Route& route, HttpRequest request, std::shared_ptr<HttpExch
     } catch (const std::exception&) {
       exchange->respond(
           route.error_form(http_error(500, "The request could not be served.", "server_error")));
+    }
+  });
+}
+
+/// Only the Responses API has a WebSocket.
+std::shared_ptr<WebSocketHandler> Api::upgrade(const HttpRequest& request,
+                                               std::shared_ptr<WebSocket> socket) {
+  if (request.path != kResponses) return nullptr;
+  const auto open = [this, key = options_.keys.find(request.authorization)](OrderedJson& body) {
+    auto seat = take_room(key);
+    if (seat == nullptr) throw no_room();
+    Call call = open_call(body, std::string(kResponses), key);
+    call.seat = join_seats(std::move(seat), std::move(call.seat));
+    return call;
+  };
+  return std::make_shared<ResponseSocket>(responses_, workers_, open, std::move(socket));
+}
+
+/// On a worker, as it waits for the database.
+void Api::manage_response(HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
+  workers_.post([this, request = std::move(request), exchange = std::move(exchange)] {
+    try {
+      responses_.manage(request, exchange);
+    } catch (const ApiError& error) {
+      exchange->respond(error.response());
+    } catch (const std::exception&) {
+      exchange->respond(http_error(500, "The request could not be served.", "server_error"));
     }
   });
 }

@@ -12,6 +12,7 @@
 #include "serve/ledger.h"
 #include "serve/models.h"
 #include "serve/openai.h"
+#include "serve/responses.h"
 #include "serve/workers.h"
 
 namespace sluice {
@@ -20,6 +21,7 @@ struct ApiOptions {
   ApiKeys keys;
   int max_open = 264;        // API requests admitted and not yet answered; more get a 429
   Ledger* ledger = nullptr;  // keeps the books; outlives the Api and the engines
+  std::string db;            // where responses are kept; empty: in memory
 };
 
 class Api {
@@ -32,11 +34,16 @@ class Api {
   /// New calls get a 503.
   void drain();
   /// When the HttpServer has ended: from then on nothing of the model is touched.
-  void close() { workers_.stop(); }
+  void close() {
+    workers_.stop();
+    responses_.close();
+  }
 
   // What an HttpServer needs:
   std::optional<HttpResponse> admit(const HttpRequest& request) const;
   void handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange);
+  std::shared_ptr<WebSocketHandler> upgrade(const HttpRequest& request,
+                                            std::shared_ptr<WebSocket> socket);
 
  private:
   enum class State { kLoading, kReady, kDraining };
@@ -48,15 +55,18 @@ class Api {
   void get(const HttpRequest& request, const std::shared_ptr<HttpExchange>& exchange);
   void call(const Route& route, HttpRequest request, std::shared_ptr<HttpExchange> exchange);
   std::shared_ptr<void> take_room(ApiKey* key);
-  Call open_call(OrderedJson& body, const std::string& path, ApiKey* key) const;
+  ApiError no_room() const;
+  Call open_call(OrderedJson& body, const std::string& path, ApiKey* key);
   void report_plan(const HttpRequest& request, std::shared_ptr<HttpExchange> exchange) const;
   void report_metrics(std::vector<ModelMetrics> known, std::shared_ptr<HttpExchange> exchange);
+  void manage_response(HttpRequest request, std::shared_ptr<HttpExchange> exchange);
   HttpResponse health() const;
 
   ApiOptions options_;
   std::atomic<State> state_ = State::kLoading;
   Models models_;  // written before state_ says ready
   std::atomic<int> n_open_ = 0;
+  Responses responses_;
   Workers workers_{2};
 };
 

@@ -22,6 +22,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
 #include <cctype>
 #include <chrono>
 #include <csignal>
@@ -30,6 +31,7 @@
 
 #include "base/error.h"
 #include "serve/http_outbox.h"
+#include "serve/websocket.h"
 
 namespace sluice {
 namespace {
@@ -88,6 +90,7 @@ HttpRequest read_head(const http::request<http::string_body> &head) {
   }
   request.content_type = head[http::field::content_type];
   request.request_id = make_request_id(head["x-request-id"]);
+  request.wants_websocket = beast::websocket::is_upgrade(head);
   if (const size_t mark = request.path.find('?'); mark != std::string::npos) {
     request.query = request.path.substr(mark + 1);
     request.path.resize(mark);
@@ -149,6 +152,7 @@ class HttpServer::Impl {
     beast::flat_buffer buffer;
     Clock::time_point deadline = Clock::time_point::max();
     std::shared_ptr<Outbox> outbox;  // of the request being answered
+    std::shared_ptr<WebSocketSession> websocket;
     // The client has stopped sending. Asio reports that once: the next read
     // would wait forever.
     bool at_end = false;
@@ -157,7 +161,9 @@ class HttpServer::Impl {
 
   asio::awaitable<void> accept();
   asio::awaitable<void> serve(ConnectionPtr connection);
-  asio::awaitable<bool> serve_one(Connection &c);
+  asio::awaitable<bool> serve_one(const ConnectionPtr &connection);
+  asio::awaitable<bool> serve_websocket(const ConnectionPtr &connection, const Parser &parser,
+                                        const HttpRequest &request);
   asio::awaitable<bool> read_body(Connection &c, Parser &parser, HttpRequest &request);
   asio::awaitable<bool> answer(Connection &c, const std::shared_ptr<Outbox> &outbox);
   asio::awaitable<void> write(Connection &c, const std::shared_ptr<Outbox> &outbox);
@@ -234,7 +240,7 @@ asio::awaitable<void> HttpServer::Impl::accept() {
 
 asio::awaitable<void> HttpServer::Impl::serve(ConnectionPtr connection) {
   try {
-    while (co_await serve_one(*connection)) {
+    while (co_await serve_one(connection)) {
       if (connection->buffer.size() == 0) connection->buffer.shrink_to_fit();
     }
   } catch (const std::exception &) {
@@ -249,7 +255,8 @@ asio::awaitable<void> HttpServer::Impl::serve(ConnectionPtr connection) {
 }
 
 /// One request and its answer; false if the connection is over.
-asio::awaitable<bool> HttpServer::Impl::serve_one(Connection &c) {
+asio::awaitable<bool> HttpServer::Impl::serve_one(const ConnectionPtr &connection) {
+  Connection &c = *connection;
   if (c.buffer.size() == 0) {
     c.deadline = in_seconds(options_.idle_s);
     const auto [error, n] = co_await c.socket.async_read_some(c.buffer.prepare(kReadBytes), kAwait);
@@ -283,6 +290,10 @@ asio::awaitable<bool> HttpServer::Impl::serve_one(Connection &c) {
     outbox->respond(std::move(*refusal));
     co_return co_await answer(c, outbox);
   }
+  if (request.wants_websocket && !request.has_body && c.buffer.size() == 0 && options_.upgrade &&
+      co_await serve_websocket(connection, parser, request)) {
+    co_return false;
+  }
   if (!co_await read_body(c, parser, request)) co_return false;
   const auto outbox = std::make_shared<Outbox>(
       io_, Outbox::Frame{parser.keep_alive() && !draining_, parser.get().version() >= 11,
@@ -294,6 +305,26 @@ asio::awaitable<bool> HttpServer::Impl::serve_one(Connection &c) {
     // The handle that was let go has answered with a 500.
   }
   co_return co_await answer(c, outbox);
+}
+
+/// False if the request is no matter for a WebSocket after all.
+asio::awaitable<bool> HttpServer::Impl::serve_websocket(const ConnectionPtr &connection,
+                                                        const Parser &parser,
+                                                        const HttpRequest &request) {
+  const auto session = std::make_shared<WebSocketSession>(
+      io_, WebSocketLimits{.max_message_bytes = options_.max_body_bytes,
+                           .life_s = options_.websocket_life_s});
+  auto handler = options_.upgrade(request, session);
+  if (handler == nullptr) co_return false;
+  Connection &c = *connection;
+  c.deadline = Clock::time_point::max();
+  c.websocket = session;
+  ++n_answers_;
+  co_await session->run(c.socket, parser.get(), request.request_id, std::move(handler), connection);
+  c.websocket = nullptr;
+  --n_answers_;
+  end_if_drained();
+  co_return true;
 }
 
 /// False if the body did not come or was refused.
@@ -419,6 +450,7 @@ asio::awaitable<void> HttpServer::Impl::tick() {
     drained_by_ = Clock::time_point::max();
     for (const ConnectionPtr &connection : connections_) {
       if (connection->outbox) connection->outbox->disconnect();
+      if (connection->websocket) connection->socket.close(ignored);
     }
   }
 }
@@ -434,6 +466,9 @@ void HttpServer::Impl::drain() {
   if (std::exchange(draining_, true)) return;
   if (options_.on_drain) options_.on_drain();
   drained_by_ = in_seconds(options_.drain_s);
+  for (const ConnectionPtr &connection : connections_) {
+    if (connection->websocket) connection->websocket->drain();
+  }
   end_if_drained();
 }
 

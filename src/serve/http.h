@@ -17,6 +17,7 @@ struct HttpRequest {
   std::string authorization, content_type;  // an x-api-key counts as Authorization: Bearer
   std::string request_id;                   // the client's x-request-id, or a new one
   bool has_body = false;
+  bool wants_websocket = false;
   std::string body;
 };
 
@@ -50,6 +51,31 @@ class HttpExchange {
   virtual void on_silence(std::function<void()> silent) = 0;
 };
 
+/// A WebSocket connection. Every method may be called from any thread; what comes after its end is
+/// dropped.
+class WebSocket {
+ public:
+  virtual ~WebSocket() = default;
+
+  /// One text message.
+  virtual void send(std::string text) = 0;
+  /// Ends the connection when what was sent before is on its way.
+  virtual void close(uint16_t code, std::string reason) = 0;
+};
+
+/// What is done with a WebSocket connection; called on the server's thread, which must not be held
+/// up.
+class WebSocketHandler {
+ public:
+  virtual ~WebSocketHandler() = default;
+
+  virtual void message(std::string text) = 0;
+  /// Close soon: finish what is under way, answer new messages with this error.
+  virtual void retire(int status, const std::string& code, const std::string& text) = 0;
+  /// The connection is over: the last call.
+  virtual void gone() = 0;
+};
+
 struct HttpOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;  // 0: a free one
@@ -57,17 +83,21 @@ struct HttpOptions {
   size_t max_body_bytes = 16 << 20;
   size_t max_connections = 4096;
   // Seconds:
-  double idle_s = 600;    // between two requests
-  double header_s = 30;   // for a whole head
-  double body_s = 120;    // for a whole body
-  double write_s = 60;    // without a byte taken by the client
-  double silence_s = 15;  // see on_silence()
-  double drain_s = 30;    // for the answers under way when the server stops
+  double idle_s = 600;             // between two requests
+  double header_s = 30;            // for a whole head
+  double body_s = 120;             // for a whole body
+  double write_s = 60;             // without a byte taken by the client
+  double silence_s = 15;           // see on_silence()
+  double websocket_life_s = 3600;  // then a WebSocket is closed
+  double drain_s = 30;             // for the answers under way when the server stops
 
   /// Sees the head of a request before its body is read; an answer here refuses it.
   std::function<std::optional<HttpResponse>(const HttpRequest&)> admit;
   /// Answers a request, now or later; called on the server's thread, which it must not hold up.
   std::function<void(HttpRequest, std::shared_ptr<HttpExchange>)> handle;
+  /// Takes a WebSocket; nullptr: the request is answered like any other.
+  std::function<std::shared_ptr<WebSocketHandler>(const HttpRequest&, std::shared_ptr<WebSocket>)>
+      upgrade;
   /// SIGTERM or SIGINT has come: answers under way may finish.
   std::function<void()> on_drain;
 };

@@ -49,12 +49,15 @@ struct ServedModel {
   Json plan;
 };
 
+class Responses;
+
 /// One call: where its answer goes, and what it holds while it is open.
 struct Call {
   const ServedModel* model = nullptr;
   std::function<void(const Usage&)> account;  // for GenerationRequest; empty: nobody keeps books
   std::shared_ptr<HttpExchange> exchange;
   std::shared_ptr<void> seat;
+  Responses* responses = nullptr;
 };
 
 /// "chatcmpl-" and so on, with 24 random characters.

@@ -36,9 +36,8 @@ OrderedJson common_properties() {
 }
 
 OrderedJson post(const char* summary, const char* required, OrderedJson properties) {
-  const OrderedJson schema = {{"type", "object"},
-                              {"required", OrderedJson::array({required})},
-                              {"properties", std::move(properties)}};
+  OrderedJson schema = {{"type", "object"}, {"properties", std::move(properties)}};
+  if (required != nullptr) schema["required"] = OrderedJson::array({required});
   const OrderedJson content = {{"application/json", {{"schema", schema}}}};
   OrderedJson responses = {
       {"200", {{"description", "An object, or with stream a stream of server-sent events."}}}};
@@ -47,7 +46,7 @@ OrderedJson post(const char* summary, const char* required, OrderedJson properti
   }
   return {{"post",
            {{"summary", summary},
-            {"requestBody", {{"required", true}, {"content", content}}},
+            {"requestBody", {{"required", required != nullptr}, {"content", content}}},
             {"responses", std::move(responses)}}}};
 }
 
@@ -105,6 +104,40 @@ OrderedJson message_path() {
   return path;
 }
 
+OrderedJson responses_path() {
+  OrderedJson properties = common_properties();
+  for (const char* key : {"n", "stop"}) properties.erase(key);
+  properties["input"] = {{"type", {"string", "array"}}};
+  properties["instructions"] = of_type("string");
+  properties["max_output_tokens"] = integer(1);
+  properties["tools"] = {{"type", "array"}, {"items", of_type("object")}};
+  properties["tool_choice"] = {{"type", {"string", "object"}}};
+  properties["parallel_tool_calls"] = of_type("boolean");
+  properties["text"] = of_type("object");
+  properties["reasoning"] = of_type("object");
+  properties["include"] = {{"type", "array"}, {"items", of_type("string")}};
+  properties["top_logprobs"] = {{"type", "integer"}, {"minimum", 0}, {"maximum", 20}};
+  properties["truncation"] = {{"enum", {"auto", "disabled"}}};
+  properties["metadata"] = of_type("object");
+  properties["store"] = of_type("boolean");
+  properties["background"] = of_type("boolean");
+  properties["previous_response_id"] = of_type("string");
+  return post("Answers a conversation of items.", "input", std::move(properties));
+}
+
+OrderedJson with_id(OrderedJson path) {
+  path["parameters"] = OrderedJson::array(
+      {{{"name", "id"}, {"in", "path"}, {"required", true}, {"schema", of_type("string")}}});
+  return path;
+}
+
+OrderedJson stored_response_path() {
+  OrderedJson path = get("A stored response; with ?stream=true the events of a background one.");
+  path["delete"] = {{"summary", "Deletes it."},
+                    {"responses", {{"200", {{"description", "It is deleted."}}}}}};
+  return with_id(std::move(path));
+}
+
 OrderedJson error_response() {
   const OrderedJson nullable = {{"type", {"string", "null"}}};
   const OrderedJson error = {{"type", "object"},
@@ -137,6 +170,15 @@ std::string openapi_document() {
         {"/v1/messages", message_path()},
         {"/v1/messages/count_tokens",
          post("Counts the tokens of a conversation.", "messages", conversation_properties())},
+        {"/v1/responses", responses_path()},
+        {"/v1/responses/{id}", stored_response_path()},
+        {"/v1/responses/{id}/cancel",
+         with_id(post("Cancels a background response.", nullptr, OrderedJson::object()))},
+        {"/v1/responses/{id}/input_items", with_id(get("The items of a response's request."))},
+        {"/v1/responses/input_tokens",
+         post("Counts the tokens of an input.", "input", OrderedJson::object())},
+        {"/v1/responses/compact",
+         post("Shortens a conversation to a summary.", "model", OrderedJson::object())},
         {"/v1/models", get("The models.")},
         {"/v1/models/{model}", model},
         {"/v1/plan", get("The plan that runs, and where the time of each stage went.")},

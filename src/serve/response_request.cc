@@ -1,0 +1,214 @@
+#include "serve/response_request.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "serve/chat_prompt.h"
+#include "serve/openai.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxPairs = 16;
+constexpr size_t kMaxPairKey = 64;
+constexpr size_t kMaxPairValue = 512;
+constexpr int kMaxTopLogprobs = 20;
+constexpr int64_t kMaxInt = 2147483647;
+
+OrderedJson or_null(const OrderedJson* value) { return value == nullptr ? OrderedJson() : *value; }
+
+OrderedJson text_or_null(const Fields& fields, const char* key) {
+  fields.text(key);
+  return or_null(fields.find(key));
+}
+
+OrderedJson integer_or_null(const Fields& fields, const char* key) {
+  fields.integer(key, 1, kMaxInt);
+  return or_null(fields.find(key));
+}
+
+OrderedJson read_metadata(const Fields& body) {
+  const OrderedJson* metadata = body.object("metadata");
+  if (metadata == nullptr) return OrderedJson::object();
+  bool fits = metadata->size() <= kMaxPairs;
+  for (const auto& [key, value] : metadata->items()) {
+    fits = fits && key.size() <= kMaxPairKey && value.is_string() &&
+           value.get_ref<const std::string&>().size() <= kMaxPairValue;
+  }
+  if (!fits) {
+    body.fail("metadata", fmt::format("at most {} pairs of strings, keys of {} and values of {} "
+                                      "bytes at most",
+                                      kMaxPairs, kMaxPairKey, kMaxPairValue));
+  }
+  return *metadata;
+}
+
+/// "text": the form of the answer. The result is its echo.
+OrderedJson read_text(const Fields& body, AnswerFormat& format) {
+  OrderedJson echo = {{"format", {{"type", "text"}}}, {"verbosity", "medium"}};
+  const OrderedJson* text = body.object("text");
+  if (text == nullptr) return echo;
+  const Fields fields(*text, body.path("text"));
+  if (const auto verbosity = fields.choice("verbosity", {"low", "medium", "high"})) {
+    echo["verbosity"] = *verbosity;
+  }
+  const OrderedJson* object = fields.object("format");
+  if (object == nullptr) return echo;
+  const Fields form(*object, fields.path("format"));
+  const std::string type =
+      form.choice("type", {"text", "json_object", "json_schema"}).value_or("text");
+  if (type == "json_object") {
+    format.kind = AnswerFormat::Kind::kJsonObject;
+    format.param = form.path("type");
+    echo["format"] = {{"type", type}};
+  } else if (type == "json_schema") {
+    const OrderedJson* schema = form.object("schema");
+    if (schema == nullptr) form.fail("schema", "an object");
+    format.kind = AnswerFormat::Kind::kJsonSchema;
+    format.schema = *schema;
+    format.param = form.path("schema");
+    echo["format"] = {{"type", type},
+                      {"name", form.required_text("name")},
+                      {"description", text_or_null(form, "description")},
+                      {"schema", *schema},
+                      {"strict", form.boolean("strict", false)}};
+  }
+  return echo;
+}
+
+/// "reasoning"; its echo has the effort that is used.
+OrderedJson read_reasoning(const Fields& body, ChatRequest& chat) {
+  OrderedJson echo = {{"effort", nullptr}, {"summary", nullptr}};
+  const OrderedJson* reasoning = body.object("reasoning");
+  if (reasoning == nullptr) return echo;
+  const Fields fields(*reasoning, body.path("reasoning"));
+  fields.choice("summary", {"auto", "concise", "detailed"});
+  fields.choice("mode", {"standard", "pro"});
+  fields.choice("context", {"auto", "current_turn", "all_turns"});
+  echo.update(*reasoning);
+  chat.effort = read_effort(fields, "effort");
+  return echo;
+}
+
+void refuse_unsupported(const Fields& body) {
+  for (const char* key : {"conversation", "prompt"}) {
+    if (body.find(key) != nullptr) {
+      body.fail(key, "nothing: this server does not support it (see previous_response_id)");
+    }
+  }
+}
+
+void read_output_options(const Fields& body, ResponseRequest& result) {
+  result.stream = body.boolean("stream", false);
+  result.store = body.boolean("store", true);
+  result.background = body.boolean("background", false);
+  if (result.background && !result.store) body.fail("store", "true with background");
+  body.object("stream_options");
+  if (const OrderedJson* include = body.array("include")) {
+    for (const OrderedJson& what : *include) {
+      if (!what.is_string()) body.fail("include", "an array of strings");
+      if (what == "reasoning.encrypted_content") result.seal_reasoning = true;
+      if (what == "message.output_text.logprobs") result.scored = true;
+    }
+  }
+  const int top = int(body.integer("top_logprobs", 0, kMaxTopLogprobs).value_or(0));
+  result.scored = result.scored || top > 0;
+  if (result.scored) result.chat.generation.request.sampling.n_top_logprobs = top;
+}
+
+/// The response object with what the request says; the order of keys is that of OpenAI's.
+OrderedJson make_resource(const Fields& body, const ServedModel& model,
+                          const ResponseRequest& request, const OrderedJson& text,
+                          const OrderedJson& reasoning, const std::string& tier) {
+  const SamplingParams& sampling = request.chat.generation.request.sampling;
+  const OrderedJson* choice = body.find("tool_choice");
+  return {{"id", make_id("resp_")},
+          {"object", "response"},
+          {"created_at", unix_seconds()},
+          {"completed_at", nullptr},
+          {"status", request.background ? "queued" : "in_progress"},
+          {"background", request.background},
+          {"error", nullptr},
+          {"incomplete_details", nullptr},
+          {"instructions", text_or_null(body, "instructions")},
+          {"max_output_tokens", integer_or_null(body, "max_output_tokens")},
+          {"max_tool_calls", integer_or_null(body, "max_tool_calls")},
+          {"model", model.name},
+          {"output", OrderedJson::array()},
+          {"parallel_tool_calls", request.chat.parallel_calls},
+          {"previous_response_id", text_or_null(body, "previous_response_id")},
+          {"prompt_cache_key", text_or_null(body, "prompt_cache_key")},
+          {"reasoning", reasoning},
+          {"safety_identifier", text_or_null(body, "safety_identifier")},
+          {"service_tier", tier},
+          {"store", request.store},
+          {"temperature", sampling.temperature},
+          {"text", text},
+          {"tool_choice", choice == nullptr ? OrderedJson("auto") : *choice},
+          {"tools", ResponseTools::echo(body.array("tools"))},
+          {"top_logprobs", body.integer("top_logprobs", 0, kMaxTopLogprobs).value_or(0)},
+          {"top_p", sampling.top_p},
+          {"presence_penalty", sampling.presence_penalty},
+          {"frequency_penalty", sampling.frequency_penalty},
+          {"truncation", body.choice("truncation", {"auto", "disabled"}).value_or("disabled")},
+          {"usage", nullptr},
+          {"user", text_or_null(body, "user")},
+          {"metadata", read_metadata(body)}};
+}
+
+/// Leaves out the oldest messages until the prompt fits with room for an answer.
+void truncate_messages(ChatRequest& chat, const ServedModel& model) {
+  const int64_t wanted = chat.max_tokens > 0 ? chat.max_tokens : model.context / 8;
+  const int64_t limit = model.context - std::min(wanted, model.context / 2);
+  const OrderedJson all = chat.messages;
+  const size_t n_system = !all.empty() && all[0]["role"] == "system" ? 1 : 0;
+  const auto without = [&](size_t n_dropped) {
+    OrderedJson kept(all.begin(), all.begin() + int64_t(n_system));
+    for (size_t i = n_system + n_dropped; i < all.size(); ++i) kept.push_back(all[i]);
+    return kept;
+  };
+  const auto fits = [&](size_t n_dropped) {
+    chat.messages = without(n_dropped);
+    return int64_t(chat_prompt(chat, model).size()) <= limit;
+  };
+  if (all.size() <= n_system + 1 || fits(0)) return;
+  size_t low = 0, high = all.size() - n_system - 1;  // dropping `low` is not enough
+  while (high - low > 1) {
+    const size_t middle = (low + high) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  // An answer of a tool makes no sense without its call.
+  while (n_system + high + 1 < all.size() && all[n_system + high]["role"] == "tool") ++high;
+  chat.messages = without(high);
+}
+
+}  // namespace
+
+ResponseRequest read_response_request(const Fields& body, const ServedModel& model,
+                                      OrderedJson history, const FindItem& find_item) {
+  refuse_unsupported(body);
+  ResponseRequest result;
+  ChatRequest& chat = result.chat;
+  chat.generation = read_generation(body, model);
+  chat.generation.n = 1;
+  const std::string tier = read_service_tier(body, chat.generation.request);
+  read_output_options(body, result);
+  chat.max_tokens = body.integer("max_output_tokens", 1, kMaxInt).value_or(-1);
+  chat.messages_param = "input";
+  const OrderedJson text = read_text(body, chat.format);
+  const OrderedJson reasoning = read_reasoning(body, chat);
+  result.input = read_response_input(body, find_item);
+  for (const OrderedJson& item : result.input) history.push_back(item);
+  if (history.empty()) body.fail("input", "a string or an array of at least one item");
+  if (const OrderedJson* tools = body.array("tools")) result.tools.add(*tools, body.path("tools"));
+  add_item_tools(history, result.tools);
+  result.tools.choose(body, chat);
+  result.resource = make_resource(body, model, result, text, reasoning, tier);
+  chat.messages =
+      read_messages(response_messages(history, body.text("instructions").value_or("")), "input");
+  if (result.resource["truncation"] == "auto") truncate_messages(chat, model);
+  return result;
+}
+
+}  // namespace sluice

@@ -1,0 +1,101 @@
+#include "serve/response_store.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <future>
+
+namespace sluice {
+namespace {
+
+OrderedJson item(const std::string& id) { return {{"id", id}, {"type", "message"}}; }
+
+OrderedJson response(const std::string& id, const OrderedJson& previous, const OrderedJson& output,
+                     int64_t created = 4'000'000'000) {
+  return {{"id", id},
+          {"created_at", created},
+          {"status", output.empty() ? "in_progress" : "completed"},
+          {"previous_response_id", previous},
+          {"output", output}};
+}
+
+void keep(ResponseStore& store, const std::string& id, const OrderedJson& previous = nullptr) {
+  store.begin(response(id, previous, OrderedJson::array()), OrderedJson::array({item(id + "_in")}),
+              {});
+  store.end(response(id, previous, OrderedJson::array({item(id + "_out")})), "{}\n", {});
+}
+
+struct File {
+  std::string path = (std::filesystem::temp_directory_path() / "sluice_response_store.db").string();
+  File() { remove(); }
+  ~File() { remove(); }
+  void remove() const {
+    for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path + end);
+  }
+};
+
+TEST(ResponseStore, FollowsAConversation) {
+  ResponseStore store("");
+  keep(store, "a");
+  keep(store, "b", "a");
+  keep(store, "c", "b");
+  const auto items = store.history("c");
+  ASSERT_TRUE(items);
+  std::string ids;
+  for (const OrderedJson& each : *items) ids += each["id"].get<std::string>() + " ";
+  EXPECT_EQ(ids, "a_in a_out b_in b_out c_in c_out ");
+  EXPECT_EQ((*store.find_item("b_out"))["id"], "b_out");
+  EXPECT_TRUE(store.remove("a"));
+  EXPECT_FALSE(store.remove("a"));
+  EXPECT_FALSE(store.find_item("a_in"));
+  EXPECT_FALSE(store.history("c"));  // its beginning is missing
+  EXPECT_TRUE(store.find("c"));
+}
+
+TEST(ResponseStore, TellsWhenAResponseIsKept) {
+  ResponseStore store("");
+  std::promise<void> kept;
+  store.begin(response("a", nullptr, OrderedJson::array()), OrderedJson::array(),
+              [&] { kept.set_value(); });
+  kept.get_future().wait();
+  EXPECT_EQ(store.find("a")->resource["status"], "in_progress");
+}
+
+TEST(ResponseStore, WhatWasRemovedIsNotWrittenAgain) {
+  ResponseStore store("");
+  store.begin(response("a", nullptr, OrderedJson::array()), OrderedJson::array(), {});
+  EXPECT_TRUE(store.remove("a"));
+  store.end(response("a", nullptr, OrderedJson::array({item("x")})), "", {});
+  EXPECT_FALSE(store.find("a"));
+}
+
+TEST(ResponseStore, AFileOutlivesTheProcess) {
+  const File file;
+  {
+    ResponseStore store(file.path);
+    keep(store, "done");
+    store.begin(response("cut", nullptr, OrderedJson::array()), OrderedJson::array(), {});
+    store.begin(response("old", nullptr, OrderedJson::array(), 1000), OrderedJson::array(), {});
+  }
+  ResponseStore store(file.path);
+  EXPECT_EQ(store.find("done")->resource["status"], "completed");
+  EXPECT_EQ(store.find("done")->events, "{}\n");
+  EXPECT_EQ(store.find("cut")->resource["status"], "failed");
+  EXPECT_EQ(store.find("cut")->resource["error"]["code"], "server_error");
+  EXPECT_FALSE(store.find("old"));
+}
+
+TEST(ResponseStore, MemoryIsBounded) {
+  ResponseStore store("");
+  for (int i = 0; i < 5; ++i) {
+    OrderedJson big = response(std::to_string(i), nullptr, OrderedJson::array());
+    big["instructions"] = std::string(64 << 20, 'x');
+    store.begin(std::move(big), OrderedJson::array(), {});
+  }
+  EXPECT_FALSE(store.find("0"));
+  EXPECT_FALSE(store.find("1"));
+  EXPECT_TRUE(store.find("2"));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,201 @@
+#include "serve/responses.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kMaxSummary = 2048;
+
+constexpr const char* kSummarise =
+    "Summarise this conversation for the one who will continue it without having seen it. Keep "
+    "names, numbers, decisions, results of tools, and what is still to be done.";
+
+/// The finished response.
+LiveResponse::Listener answer_to(std::shared_ptr<HttpExchange> exchange) {
+  return {nullptr, [exchange](const OrderedJson& resource) {
+            if (resource["status"] == "failed") {
+              const std::string message = resource["error"]["message"];
+              return exchange->respond(http_error(500, message, "server_error"));
+            }
+            exchange->respond({200, dump(resource)});
+          }};
+}
+
+/// Weak: what a response holds leads to the exchange.
+void cancel_with_client(HttpExchange& exchange, const std::weak_ptr<LiveResponse>& weak) {
+  exchange.on_disconnect([weak] {
+    if (const auto live = weak.lock()) live->cancel();
+  });
+}
+
+ApiError no_previous(const std::string& id) {
+  return ApiError(400, fmt::format("Previous response with id '{}' not found.", id.substr(0, 100)),
+                  "previous_response_id", "previous_response_not_found");
+}
+
+std::string lines_of(const std::vector<ResponseEvent>& events) {
+  std::string lines;
+  for (const ResponseEvent& event : events) lines += event.json + '\n';
+  return lines;
+}
+
+/// What a compacted conversation keeps word for word.
+OrderedJson user_messages(const OrderedJson& items) {
+  OrderedJson kept = OrderedJson::array();
+  for (const OrderedJson& item : items) {
+    if (item["type"] == "message" && item["role"] == "user") kept.push_back(item);
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::string to_sse(const std::string& type, const std::string& json) {
+  return "event: " + type + "\ndata: " + json + "\n\n";
+}
+
+LiveResponse::Listener stream_to(std::shared_ptr<HttpExchange> exchange) {
+  return {
+      [exchange](const ResponseEvent& event) { exchange->send(to_sse(event.type, event.json)); },
+      [exchange](const OrderedJson&) {
+        exchange->send("data: [DONE]\n\n");
+        exchange->finish();
+      }};
+}
+
+void keep_alive(HttpExchange& exchange, const std::shared_ptr<LiveResponse>& live) {
+  exchange.on_silence([weak = std::weak_ptr(live)] {
+    if (const auto open = weak.lock()) open->show_life();
+  });
+}
+
+void Responses::close() {
+  store_.close();
+  const std::lock_guard lock(mutex_);
+  live_.clear();
+}
+
+OrderedJson Responses::history(const Fields& body) {
+  const auto id = body.text("previous_response_id");
+  if (!id) return OrderedJson::array();
+  if (find_live(*id) != nullptr) {
+    throw ApiError(400, fmt::format("Previous response with id '{}' has not ended.", *id),
+                   "previous_response_id", "previous_response_not_ended");
+  }
+  std::optional<OrderedJson> items = store_.history(*id);
+  if (!items) throw no_previous(*id);
+  return std::move(*items);
+}
+
+ResponseRequest Responses::read(const Fields& body, const ServedModel& model, OrderedJson history) {
+  return read_response_request(body, model, std::move(history),
+                               [this](const std::string& id) { return store_.find_item(id); });
+}
+
+std::shared_ptr<LiveResponse> Responses::find_live(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = live_.find(id);
+  return found == live_.end() ? nullptr : found->second;
+}
+
+LiveResponse::Settle Responses::settle_in_store() {
+  return [this](const OrderedJson& resource, const std::vector<ResponseEvent>& events,
+                std::function<void()> kept) {
+    store_.end(resource, lines_of(events),
+               [this, id = resource["id"].get<std::string>(), kept = std::move(kept)] {
+                 {
+                   const std::lock_guard lock(mutex_);
+                   live_.erase(id);
+                 }
+                 kept();
+               });
+  };
+}
+
+std::shared_ptr<LiveResponse> Responses::start(ResponseRequest& request, const Call& call,
+                                               Start start) {
+  request.chat.generation.account = call.account;
+  LiveResponse::Settle settle = [](const OrderedJson&, const auto&, auto kept) { kept(); };
+  if (request.store) settle = settle_in_store();
+  const auto live = std::make_shared<LiveResponse>(request, *call.model,
+                                                   std::make_shared<Call>(call), std::move(settle));
+  if (start.listener.end) live->listen(std::move(start.listener));
+  live->start(*call.model, std::move(request.chat), start.generate, [&] {
+    start.accepted();
+    if (!request.store) return;
+    {
+      const std::lock_guard lock(mutex_);
+      live_[request.resource["id"]] = live;
+    }
+    store_.begin(request.resource, std::move(request.input), std::move(start.kept));
+  });
+  return live;
+}
+
+void Responses::create(const OrderedJson& json, const Call& call) {
+  const Fields body(json);
+  ResponseRequest request = read(body, *call.model, history(body));
+  const auto exchange = call.exchange;
+  Start begin;
+  if (request.stream) {
+    begin.listener = stream_to(exchange);
+    begin.accepted = [&] { exchange->start_stream(); };
+  } else if (request.background) {
+    begin.kept = [exchange, first = request.resource] { exchange->respond({200, dump(first)}); };
+  } else {
+    begin.listener = answer_to(exchange);
+  }
+  const auto live = start(request, call, std::move(begin));
+  if (request.stream) keep_alive(*exchange, live);
+  if (!request.background) cancel_with_client(*exchange, live);
+}
+
+void Responses::count_tokens(const OrderedJson& json, const Call& call) {
+  const Fields body(json);
+  const ResponseRequest request = read(body, *call.model, history(body));
+  const size_t n_tokens = chat_prompt(request.chat, *call.model).size();
+  call.exchange->respond(
+      {200, dump({{"object", "response.input_tokens"}, {"input_tokens", n_tokens}})});
+}
+
+void Responses::compact(const OrderedJson& json, const Call& call) {
+  const Fields body(json);
+  body.required_text("model");
+  OrderedJson plain = json;
+  for (const char* key : {"store", "stream", "background", "tools", "tool_choice", "text"}) {
+    plain.erase(key);
+  }
+  OrderedJson items = history(body);
+  ResponseRequest request = read(Fields(plain), *call.model, items);
+  request.chat.messages.push_back({{"role", "user"}, {"content", kSummarise}});
+  request.chat.generation.request.sampling.temperature = 0;
+  request.chat.max_tokens = std::min(kMaxSummary, std::max<int64_t>(call.model->context / 8, 1));
+  for (const OrderedJson& item : request.input) items.push_back(item);
+  request.store = false;
+  LiveResponse::Listener listener = {
+      nullptr, [exchange = call.exchange, items](const OrderedJson& resource) {
+        if (resource["status"] == "failed") {
+          return answer_to(exchange).end(resource);
+        }
+        std::string summary;
+        for (const OrderedJson& item : resource["output"]) {
+          if (item["type"] == "message") summary += item["content"][0]["text"];
+        }
+        OrderedJson output = user_messages(items);
+        output.push_back({{"id", make_id("cmp_")},
+                          {"type", "compaction"},
+                          {"encrypted_content", seal_text(summary)}});
+        exchange->respond({200, dump({{"id", make_id("resp_")},
+                                      {"object", "response.compaction"},
+                                      {"created_at", resource["created_at"]},
+                                      {"output", std::move(output)},
+                                      {"usage", resource["usage"]}})});
+      }};
+  cancel_with_client(*call.exchange, start(request, call, {.listener = std::move(listener)}));
+}
+
+}  // namespace sluice

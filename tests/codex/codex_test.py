@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Runs Codex CLI against `sluice serve` with the default model, over SSE and over a WebSocket.
+
+Run it in a network namespace that has only loopback (`unshare -n`), as `make test-clients` does:
+then it is certain that Codex talks to nobody else.
+
+Usage: codex_test.py SLUICE MODEL CODEX FOLDER   (FOLDER: for Codex's files; not below the system's
+temporary folder, where Codex refuses to live)
+"""
+
+import json
+from pathlib import Path
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+ATTEMPTS = 3  # a small model at temperature 1 does not always come to an end
+
+
+def start(sluice, model):
+    server = subprocess.Popen([sluice, "serve", "--model", model, "--port", "0", "--quiet"],
+                              stdout=subprocess.PIPE, text=True)
+    return server, re.search(r":(\d+) ", server.stdout.readline()).group(1)
+
+
+def turn(codex, home, work):
+    """The events of `codex exec`."""
+    command = [codex, "exec", "--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check",
+               "--json", "Say hello."]
+    done = subprocess.run(command, cwd=work, env={"CODEX_HOME": str(home), "HOME": str(home),
+                                                  "PATH": "/usr/local/bin:/usr/bin:/bin"},
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def check(sluice, model, codex, folder, websockets):
+    home, work = folder / "home", folder / "work"
+    shutil.rmtree(folder, ignore_errors=True)
+    work.mkdir(parents=True)
+    server, port = start(sluice, model)
+    try:
+        subprocess.run([sluice, "serve", "--model", model, "--port", port, "--quiet",
+                        "--codex-config", home], check=True)
+        if not websockets:
+            config = home / "config.toml"
+            config.write_text(config.read_text().replace("supports_websockets = true\n", ""))
+        for attempt in range(ATTEMPTS):
+            events = turn(codex, home, work)
+            kinds = [event["type"] for event in events]
+            if "turn.completed" in kinds:
+                usage = next(e["usage"] for e in events if e["type"] == "turn.completed")
+                return f"turn completed, {usage['input_tokens']} tokens in, " \
+                       f"{usage['output_tokens']} out"
+            print(f"codex: attempt {attempt + 1}: {events[-1:]}", file=sys.stderr)
+        raise SystemExit("codex: expected a completed turn")
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(60)
+
+
+def main():
+    sluice, model, codex, folder = sys.argv[1:]
+    for websockets in (False, True):
+        name = "WebSocket" if websockets else "SSE"
+        print(f"codex over {name}:",
+              check(sluice, model, codex, Path(folder).resolve(), websockets), flush=True)
+
+
+if __name__ == "__main__":
+    main()

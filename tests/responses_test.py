@@ -1,0 +1,589 @@
+#!/usr/bin/env python3
+"""Drives POST /v1/responses of `sluice serve` with a tiny model.
+
+Usage: responses_test.py SLUICE GOLDEN_DIR [unittest arguments]
+"""
+
+import base64
+import json
+import os
+from pathlib import Path
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import serve_test
+
+URL = "/v1/responses"
+FIELDS = set("""id object created_at completed_at status incomplete_details model
+    previous_response_id instructions output error tools tool_choice truncation parallel_tool_calls
+    text top_p presence_penalty frequency_penalty top_logprobs temperature reasoning usage
+    max_output_tokens max_tool_calls store background service_tier metadata safety_identifier
+    prompt_cache_key""".split())
+FUNCTION = {"type": "function", "name": "look", "parameters": {"type": "object"}}
+
+
+def events_of(text):
+    """The events of a stream; demands the framing of each."""
+    *frames, last, end = text.split("\n\n")
+    if (last, end) != ("data: [DONE]", ""):
+        raise AssertionError(f"expected [DONE] at the end, got {last!r} {end!r}")
+    events = []
+    for frame in frames:
+        name, data = frame.split("\n")
+        event = json.loads(data.removeprefix("data: "))
+        if name != "event: " + event["type"]:
+            raise AssertionError(f"expected the event's type, got {name}")
+        events.append(event)
+    return events
+
+
+class ResponsesCase(serve_test.ServerCase):
+    def ask(self, status=200, **fields):
+        return self.server.post(URL, {"input": "Hello there", "max_output_tokens": 16,
+                                      "temperature": 0, "ignore_eos": True} | fields, status)
+
+    def stream(self, **fields):
+        body = {"input": "Hello there", "max_output_tokens": 16, "temperature": 0,
+                "ignore_eos": True, "stream": True} | fields
+        status, headers, text = self.server.send("POST", URL, body)
+        self.assertEqual(status, 200, text)
+        self.assertTrue(headers["Content-Type"].startswith("text/event-stream"))
+        return events_of(text)
+
+    def text(self, response):
+        return "".join(part["text"] for item in response["output"] if item["type"] == "message"
+                       for part in item["content"])
+
+
+class PlainTest(ResponsesCase):
+    def test_the_resource_is_whole(self):
+        response = self.ask(instructions="Be kind.", metadata={"a": "b"}, prompt_cache_key="k",
+                            tools=[FUNCTION], tool_choice="none", reasoning={"effort": "low"},
+                            text={"verbosity": "low"}, service_tier="fast", max_tool_calls=3)
+        self.assertLessEqual(FIELDS, set(response))
+        self.assertTrue(response["id"].startswith("resp_"))
+        self.assertEqual(response["object"], "response")
+        self.assertEqual(response["status"], "incomplete")  # ignore_eos runs into the limit
+        self.assertEqual(response["incomplete_details"], {"reason": "max_output_tokens"})
+        self.assertEqual(response["instructions"], "Be kind.")
+        self.assertEqual(response["metadata"], {"a": "b"})
+        self.assertEqual(response["prompt_cache_key"], "k")
+        self.assertEqual(response["tool_choice"], "none")
+        self.assertEqual(response["tools"], [FUNCTION | {"description": None, "strict": None}])
+        self.assertEqual(response["reasoning"], {"effort": "low", "summary": None})
+        self.assertEqual(response["text"], {"format": {"type": "text"}, "verbosity": "low"})
+        self.assertEqual(response["service_tier"], "priority")
+        self.assertEqual((response["max_output_tokens"], response["max_tool_calls"]), (16, 3))
+        usage = response["usage"]
+        self.assertEqual(usage["output_tokens"], 16)
+        self.assertEqual(usage["total_tokens"], usage["input_tokens"] + 16)
+        self.assertEqual(set(usage["input_tokens_details"]),
+                         {"cached_tokens", "cache_write_tokens"})
+        self.assertEqual(usage["output_tokens_details"], {"reasoning_tokens": 0})
+        message, = response["output"]
+        self.assertEqual((message["type"], message["role"], message["status"]),
+                         ("message", "assistant", "incomplete"))
+
+    def test_completes(self):
+        end = self.ask(max_output_tokens=60, ignore_eos=False, stop=["e", "a", "o", "t"])
+        self.assertEqual((end["status"], end["incomplete_details"]), ("completed", None))
+        self.assertGreaterEqual(end["completed_at"], end["created_at"])
+        self.assertEqual(end["output"][0]["status"], "completed")
+
+    def test_input_forms_are_one(self):
+        whole = self.text(self.ask(instructions="Be kind."))
+        parts = [{"type": "input_text", "text": "Hello there"}]
+        for items in [[{"role": "user", "content": "Hello there"}],
+                      [{"type": "message", "id": "msg_1", "role": "user", "content": parts}],
+                      [{"type": "web_search_call", "id": "ws_1"}, {"role": "user",
+                                                                  "content": parts}]]:
+            self.assertEqual(self.text(self.ask(input=items, instructions="Be kind.")), whole)
+            system = [{"role": "developer", "content": "Be kind."}]
+            self.assertEqual(self.text(self.ask(input=system + items)), whole)
+
+    def test_history_of_calls_and_reasoning(self):
+        sealed = "sluice1." + "dGhvdWdodA"  # "thought"
+        items = [{"role": "user", "content": "Look!"},
+                 {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed},
+                 {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+                 {"type": "function_call_output", "call_id": "c1", "output": "A tree."},
+                 {"type": "custom_tool_call", "call_id": "c2", "name": "patch", "input": "+x"},
+                 {"type": "custom_tool_call_output", "call_id": "c2",
+                  "output": [{"type": "input_text", "text": "ok"}]}]
+        self.assertEqual(self.ask(input=items)["status"], "incomplete")
+        error = self.ask(400, input=items[:1] + items[3:4])["error"]
+        self.assertIn("c1", error["message"])
+        items[1]["encrypted_content"] = "gAAAA"  # of another server: left out
+        self.ask(input=items)
+
+    def test_tools_of_every_type_are_taken(self):
+        tools = [FUNCTION, {"type": "web_search", "external_web_access": True},
+                 {"type": "tool_search", "execution": "client"}, {"type": "local_shell"},
+                 {"type": "custom", "name": "patch",
+                  "format": {"type": "grammar", "syntax": "lark", "definition": "start: /a+/"}},
+                 {"type": "namespace", "name": "a", "tools": [FUNCTION]},
+                 {"type": "something_new", "x": 1}]
+        response = self.ask(tools=tools)
+        self.assertEqual(response["tools"][1:], tools[1:])
+        more = {"type": "additional_tools", "role": "developer", "tools": tools}
+        self.ask(input=[more, {"role": "user", "content": "Hi"}])
+
+    def test_truncation(self):
+        items = [{"role": "user", "content": f"Number {i}. " + "word " * 20} for i in range(40)]
+        error = self.ask(400, input=items)["error"]
+        self.assertEqual(error["code"], "context_length_exceeded")
+        response = self.ask(input=items, truncation="auto")
+        self.assertEqual(response["truncation"], "auto")
+        self.assertLess(response["usage"]["input_tokens"], 512)
+
+    def test_logprobs(self):
+        response = self.ask(top_logprobs=2, include=["message.output_text.logprobs"])
+        scores = response["output"][0]["content"][0]["logprobs"]
+        self.assertEqual(len(scores), 16)
+        self.assertTrue(all(len(score["top_logprobs"]) == 2 for score in scores))
+
+    def test_wrong_fields_name_the_parameter(self):
+        user = {"role": "user", "content": "x"}
+        image = {"type": "input_image", "image_url": "data:image/png;base64,AA"}
+        named = {"type": "function", "name": "nope"}
+        cases = [({"input": None}, "input"), ({"input": []}, "input"), ({"input": 3}, "input"),
+                 ({"input": [3]}, "input[0]"), ({"input": [user, {"role": "x"}]}, "input[1].role"),
+                 ({"input": [{"type": "new"}]}, "input[0].type"),
+                 ({"input": [{"role": "user"}]}, "input[0].content"),
+                 ({"input": [{"role": "user", "content": [image]}]}, "input[0].content[0].type"),
+                 ({"input": [{"type": "function_call", "name": "x"}]}, "input[0].call_id"),
+                 ({"input": [{"type": "compaction", "encrypted_content": "x"}]},
+                  "input[0].encrypted_content"),
+                 ({"max_output_tokens": 0}, "max_output_tokens"), ({"store": "x"}, "store"),
+                 ({"background": True, "store": False}, "store"),
+                 ({"tools": {}}, "tools"), ({"tools": [1]}, "tools[0]"),
+                 ({"tools": [{"type": "function"}]}, "tools[0].name"),
+                 ({"tool_choice": "always"}, "tool_choice"),
+                 ({"tool_choice": "required"}, "tool_choice"),
+                 ({"tool_choice": named, "tools": [FUNCTION]}, "tool_choice.name"),
+                 ({"text": {"format": {"type": "xml"}}}, "text.format.type"),
+                 ({"text": {"format": {"type": "json_schema", "name": "x"}}}, "text.format.schema"),
+                 ({"reasoning": {"effort": "ultra"}}, "reasoning.effort"),
+                 ({"metadata": {"a": 1}}, "metadata"), ({"include": "x"}, "include"),
+                 ({"truncation": "yes"}, "truncation"), ({"top_logprobs": 30}, "top_logprobs"),
+                 ({"conversation": "conv_1"}, "conversation"),
+                 ({"service_tier": "gold"}, "service_tier")]
+        for fields, param in cases:
+            self.assertEqual(self.error(URL, {"input": "x"} | fields)["param"], param, fields)
+        self.assertEqual(self.error(URL, {"input": "x", "model": "gpt-9"}, 404)["code"],
+                         "model_not_found")
+
+
+class WebSocketClient:
+    """Enough of RFC 6455 to talk to the server."""
+
+    def __init__(self, port, path=URL):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
+                            f"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                            f"Sec-WebSocket-Key: {key}\r\n\r\n".encode())
+        self.file = self.socket.makefile("rb")
+        self.status = int(self.file.readline().split()[1])
+        while self.file.readline() not in (b"\r\n", b""):
+            pass
+
+    def frame(self, kind, data):
+        mask = os.urandom(4)
+        size = len(data)
+        head = (bytes([0x80 | kind]) + (bytes([0x80 | size]) if size < 126 else
+                                        b"\xfe" + struct.pack(">H", size) if size < 65536 else
+                                        b"\xff" + struct.pack(">Q", size)))
+        body = bytes(byte ^ mask[i % 4] for i, byte in enumerate(data))
+        self.socket.sendall(head + mask + body)
+
+    def send(self, **fields):
+        self.frame(1, json.dumps({"type": "response.create", "max_output_tokens": 8,
+                                  "temperature": 0, "ignore_eos": True} | fields).encode())
+
+    def receive(self):
+        """(kind, data) of the next frame"""
+        head = self.file.read(2)
+        size = head[1] & 127
+        if size == 126:
+            size, = struct.unpack(">H", self.file.read(2))
+        elif size == 127:
+            size, = struct.unpack(">Q", self.file.read(8))
+        return head[0] & 15, self.file.read(size)
+
+    def event(self):
+        kind, data = self.receive()
+        if kind != 1:
+            raise AssertionError(f"expected text, got {kind} {data}")
+        return json.loads(data)
+
+    def turn(self, **fields):
+        """The events of one response."""
+        self.send(**fields)
+        events = [self.event()]
+        while events[-1]["type"] not in ("response.completed", "response.incomplete",
+                                         "response.failed", "error"):
+            events.append(self.event())
+        return events
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class StreamTest(ResponsesCase):
+    def test_events_in_order(self):
+        events = self.stream()
+        self.assertEqual([event["sequence_number"] for event in events], list(range(len(events))))
+        types = [event["type"].removeprefix("response.") for event in events]
+        deltas = [t for t in types if t == "output_text.delta"]
+        self.assertEqual(types, ["created", "in_progress", "output_item.added",
+                                 "content_part.added", *deltas, "output_text.done",
+                                 "content_part.done", "output_item.done", "incomplete"])
+        self.assertGreater(len(deltas), 4)
+        first, last = events[0]["response"], events[-1]["response"]
+        self.assertEqual((first["status"], first["output"]), ("in_progress", []))
+        self.assertLessEqual(FIELDS, set(first))
+        self.assertEqual(first["id"], last["id"])
+        item, = last["output"]
+        self.assertEqual({event["item_id"] for event in events if "item_id" in event},
+                         {item["id"]})
+        self.assertEqual(events[-2]["item"], item)
+        text = "".join(event.get("delta", "") for event in events)
+        self.assertEqual(text, item["content"][0]["text"])
+        self.assertEqual(text, self.text(self.ask()))
+
+    def test_calls(self):
+        place = {"type": "object", "properties": {"at": {"enum": ["here"]}}, "required": ["at"],
+                 "additionalProperties": False}
+        look = FUNCTION | {"parameters": place}
+        patch = {"type": "custom", "name": "patch",
+                 "format": {"type": "grammar", "syntax": "regex", "definition": "ab"}}
+        other = {"type": "function", "name": "x"}
+        space = {"type": "namespace", "name": "n", "tools": [look]}
+        only = {"type": "allowed_tools", "mode": "required",
+                "tools": [{"type": "function", "name": "look"}]}
+        for tools, choice, name, kind, field, value in [
+                ([other, space], only, "look", "function_call", "arguments", {"at": "here"}),
+                ([patch], "required", "patch", "custom_tool_call", "input", "ab")]:
+            events = self.stream(input="Go", tools=tools, tool_choice=choice,
+                                 max_output_tokens=100, parallel_tool_calls=False)
+            item, = events[-1]["response"]["output"]
+            self.assertEqual((item["type"], item["name"], item["status"]),
+                             (kind, name, "completed"))
+            self.assertEqual(item.get("namespace"), "n" if name == "look" else None)
+            got = item[field]
+            deltas = [event["delta"] for event in events if event["type"].endswith(".delta")]
+            self.assertEqual("".join(deltas), got)
+            self.assertEqual(json.loads(got) if field == "arguments" else got, value)
+            self.assertEqual(events[0]["response"]["output"], [])
+
+    def test_a_client_that_goes_ends_its_response(self):
+        body = json.dumps({"input": "x", "stream": True, "max_output_tokens": 400,
+                           "ignore_eos": True})
+        with socket.create_connection(("127.0.0.1", self.server.port)) as client:
+            client.sendall(f"POST {URL} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                           f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            self.assertIn(b"200 OK", client.recv(100))
+        self.server.wait_for("sluice_requests_open", 0)
+
+
+class StoredTest(ResponsesCase):
+    def get(self, path, status=200):
+        got, _, text = self.server.send("GET", URL + "/" + path)
+        self.assertEqual(got, status, text)
+        return json.loads(text)
+
+    def wait_for_end(self, identifier):
+        for _ in range(500):
+            response = self.get(identifier)
+            if response["status"] not in ("queued", "in_progress"):
+                return response
+            time.sleep(0.02)
+        raise AssertionError(f"expected an end, got {response['status']}")
+
+    def test_what_was_answered_can_be_read_again(self):
+        response = self.ask()
+        self.assertEqual(self.get(response["id"]), response)
+        last = self.stream()[-1]["response"]
+        self.assertEqual(self.get(last["id"]), last)
+        self.get(self.ask(store=False)["id"], 404)
+        self.assertEqual(self.get("resp_none", 404)["error"]["code"], "response_not_found")
+
+    def test_delete(self):
+        identifier = self.ask()["id"]
+        status, _, text = self.server.send("DELETE", f"{URL}/{identifier}")
+        self.assertEqual((status, json.loads(text)),
+                         (200, {"id": identifier, "object": "response", "deleted": True}))
+        self.get(identifier, 404)
+        self.assertEqual(self.server.send("DELETE", f"{URL}/{identifier}")[0], 404)
+
+    def test_a_conversation_goes_on(self):
+        first = self.ask(input="My name is Ann.")
+        second = self.ask(input="And now?", previous_response_id=first["id"])
+        self.assertEqual(second["previous_response_id"], first["id"])
+        whole = self.ask(input=[{"role": "user", "content": "My name is Ann."},
+                                *first["output"], {"role": "user", "content": "And now?"}])
+        self.assertEqual(self.text(second), self.text(whole))
+        self.assertEqual(second["usage"]["input_tokens"], whole["usage"]["input_tokens"])
+        error = self.ask(400, previous_response_id="resp_none")["error"]
+        self.assertEqual((error["code"], error["param"]),
+                         ("previous_response_not_found", "previous_response_id"))
+
+    def test_item_references(self):
+        item, = self.ask(input="My name is Ann.")["output"]
+        user = {"role": "user", "content": "And now?"}
+        by_id = self.ask(input=[{"type": "item_reference", "id": item["id"]}, user])
+        self.assertEqual(self.text(by_id), self.text(self.ask(input=[item, user])))
+        self.assertEqual(self.ask(404, input=[{"type": "item_reference", "id": "msg_no"}])
+                         ["error"]["param"], "input[0].id")
+
+    def test_input_items(self):
+        items = [{"role": "user", "content": f"Number {i}"} for i in range(5)]
+        identifier = self.ask(input=items)["id"]
+        page = self.get(f"{identifier}/input_items?limit=2&order=asc")
+        self.assertEqual([item["content"][0]["text"] for item in page["data"]],
+                         ["Number 0", "Number 1"])
+        self.assertEqual((page["object"], page["has_more"]), ("list", True))
+        rest = self.get(f"{identifier}/input_items?order=asc&after={page['last_id']}")
+        self.assertEqual([item["content"][0]["text"] for item in rest["data"]],
+                         ["Number 2", "Number 3", "Number 4"])
+        self.assertFalse(rest["has_more"])
+        newest = self.get(f"{identifier}/input_items?limit=1")["data"][0]
+        self.assertEqual(newest["content"], [{"type": "input_text", "text": "Number 4"}])
+        for query in ["limit=0", "limit=x", "order=up", "after=nobody"]:
+            self.get(f"{identifier}/input_items?{query}", 400)
+
+    def test_background(self):
+        response = self.ask(background=True, max_output_tokens=40)
+        self.assertEqual((response["status"], response["output"]), ("queued", []))
+        end = self.wait_for_end(response["id"])
+        self.assertEqual(end["status"], "incomplete")
+        self.assertEqual(self.text(end), self.text(self.ask(max_output_tokens=40)))
+        text = self.server.send("GET", f"{URL}/{response['id']}?stream=true")[2]
+        events = events_of(text)
+        self.assertEqual([event["sequence_number"] for event in events],
+                         list(range(len(events))))
+        self.assertEqual([event["type"].removeprefix("response.") for event in events[:3]],
+                         ["created", "queued", "in_progress"])
+        self.assertEqual(events[-1]["response"], end)
+        text = self.server.send("GET", f"{URL}/{response['id']}?stream=true&starting_after=4")[2]
+        self.assertEqual(events_of(text), events[5:])
+        self.get(self.ask()["id"] + "?stream=true", 400)
+
+    def test_a_background_response_survives_its_client(self):
+        body = {"input": "x", "background": True, "stream": True, "max_output_tokens": 60,
+                "ignore_eos": True}
+        text = json.dumps(body)
+        with socket.create_connection(("127.0.0.1", self.server.port)) as client:
+            client.sendall(f"POST {URL} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                           f"Content-Length: {len(text)}\r\n\r\n{text}".encode())
+            file = client.makefile("rb")
+            line = file.readline()
+            while not line.startswith(b"data: "):
+                line = file.readline()
+            identifier = json.loads(line[6:])["response"]["id"]
+            file.close()
+        end = self.wait_for_end(identifier)
+        self.assertEqual((end["status"], end["usage"]["output_tokens"]), ("incomplete", 60))
+
+    def test_cancel(self):
+        response = self.ask(background=True, max_output_tokens=450)
+        cancelled = self.server.post(f"{URL}/{response['id']}/cancel", {})
+        self.assertEqual(cancelled["status"], "cancelled")
+        self.assertEqual(self.get(response["id"]), cancelled)
+        self.server.wait_for("sluice_requests_open", 0)
+        done = self.ask()
+        self.assertEqual(self.server.post(f"{URL}/{done['id']}/cancel", {}), done)
+
+    def test_methods(self):
+        identifier = self.ask()["id"]
+        for method, path in [("PUT", ""), ("POST", "/input_items"), ("GET", "/cancel")]:
+            self.assertEqual(self.server.send(method, f"{URL}/{identifier}{path}")[0], 405)
+        self.assertEqual(self.server.send("GET", f"{URL}/{identifier}/other")[0], 404)
+
+    def test_input_tokens(self):
+        count = self.server.post(URL + "/input_tokens", {"input": "Hello there"})
+        self.assertEqual(count, {"object": "response.input_tokens",
+                                 "input_tokens": self.ask()["usage"]["input_tokens"]})
+
+    def test_compact(self):
+        items = [{"role": "user", "content": "We start on Tuesday."},
+                 {"role": "assistant", "content": "Tuesday it is."}]
+        compacted = self.server.post(URL + "/compact", {"model": "tiny", "input": items})
+        self.assertEqual(compacted["object"], "response.compaction")
+        message, compaction = compacted["output"]
+        self.assertEqual((message["role"], compaction["type"]), ("user", "compaction"))
+        self.assertGreater(compacted["usage"]["output_tokens"], 0)
+        self.ask(input=[*compacted["output"], {"role": "user", "content": "Go on."}])
+        self.assertEqual(self.error(URL + "/compact", {"input": items})["param"], "model")
+
+
+class RestartTest(unittest.TestCase):
+    def test_kill_9(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def start():
+                return serve_test.Server("--model", serve_test.GOLDEN / "llama/model.gguf",
+                                         "--threads", 1, "--db", Path(folder) / "sluice.db")
+            server = start()
+            fields = {"input": "Hello", "max_output_tokens": 8, "ignore_eos": True}
+            done = server.post(URL, fields)
+            cut = server.post(URL, fields | {"background": True, "max_output_tokens": 500})
+            server.process.kill()
+            server.process.wait()
+            server.process.stdout.close()
+            server = start()
+            try:
+                get = lambda response: json.loads(server.send("GET", f"{URL}/{response['id']}")[2])
+                self.assertEqual(get(done), done)
+                self.assertEqual(get(cut)["status"], "failed")
+                server.post(URL, fields | {"previous_response_id": done["id"]})
+                text = server.send("GET", f"{URL}/{cut['id']}?stream=true")[2]
+                self.assertEqual([event["type"] for event in events_of(text)], ["response.failed"])
+            finally:
+                self.assertEqual(server.stop(), 0)
+
+
+class BooksTest(unittest.TestCase):
+    def test_usage_is_in_the_same_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            db = f"{folder}/sluice.db"
+            server = serve_test.Server("--model", serve_test.GOLDEN / "llama/model.gguf",
+                                       "--threads", 1, "--db", db)
+            body = {"input": "x", "max_output_tokens": 5, "ignore_eos": True}
+            server.post(URL, body)
+            client = WebSocketClient(server.port)
+            client.turn(**body)
+            client.close()
+            self.assertEqual(server.stop(), 0)
+            rows = subprocess.run([serve_test.SLUICE, "usage", "--json", "--db", db],
+                                  check=True, capture_output=True, text=True).stdout
+            row = json.loads(rows)
+            self.assertEqual((row["requests"], row["completion_tokens"]), (2, 10))
+
+
+class WebSocketTest(ResponsesCase):
+    def setUp(self):
+        self.client = WebSocketClient(self.server.port)
+        self.assertEqual(self.client.status, 101)
+        self.addCleanup(self.client.close)
+
+    def test_the_events_are_those_of_a_stream(self):
+        events = self.client.turn(input="Hello there", max_output_tokens=16)
+        streamed = self.stream()
+        self.assertEqual([event["type"] for event in events],
+                         [event["type"] for event in streamed])
+        self.assertEqual([event["sequence_number"] for event in events], list(range(len(events))))
+        self.assertEqual(self.text(events[-1]["response"]), self.text(streamed[-1]["response"]))
+
+    def test_continues_what_is_not_stored(self):
+        first = self.client.turn(input="My name is Ann.", store=False)[-1]["response"]
+        second = self.client.turn(input="And now?", store=False,
+                                  previous_response_id=first["id"])[-1]["response"]
+        whole = self.ask(input=[{"role": "user", "content": "My name is Ann."}, *first["output"],
+                                {"role": "user", "content": "And now?"}], max_output_tokens=8)
+        self.assertEqual(self.text(second), self.text(whole))
+        self.assertEqual(second["usage"]["input_tokens"], whole["usage"]["input_tokens"])
+        other = WebSocketClient(self.server.port)
+        error = other.turn(input="x", previous_response_id=first["id"])[-1]
+        other.close()
+        self.assertEqual((error["type"], error["error"]["code"], error["code"], error["status"]),
+                         ("error", "previous_response_not_found", "previous_response_not_found",
+                          400))
+
+    def test_continues_what_is_stored(self):
+        stored = self.ask(input="My name is Ann.")
+        event = self.client.turn(input="And now?", previous_response_id=stored["id"])[-1]
+        self.assertEqual(event["type"], "response.incomplete")
+
+    def test_prewarm(self):
+        text = "A long prefix that is sent only once. " * 6
+        system = [{"role": "developer", "content": text}]
+        created, going_on, completed = self.client.turn(input=system, generate=False, store=False)
+        self.assertEqual((created["type"], completed["type"]),
+                         ("response.created", "response.completed"))
+        response = completed["response"]
+        self.assertEqual((response["output"], response["usage"]["output_tokens"]), ([], 0))
+        usage = self.client.turn(input="Hi", store=False, previous_response_id=response["id"]
+                                 )[-1]["response"]["usage"]
+        self.assertGreater(usage["input_tokens_details"]["cached_tokens"], 32)
+
+    def test_a_failed_continuation_ends_the_chain(self):
+        first = self.client.turn(input="x", store=False)[-1]["response"]
+        output = {"type": "function_call_output", "call_id": "nobody", "output": "x"}
+        follow = {"store": False, "previous_response_id": first["id"]}
+        self.assertEqual(self.client.turn(input=[output], **follow)[-1]["type"], "error")
+        self.assertEqual(self.client.turn(input="x", **follow)[-1]["code"],
+                         "previous_response_not_found")
+
+    def test_lanes(self):
+        self.client.send(input="a", stream_id="long", max_output_tokens=200)
+        self.client.send(input="b", stream_id="long")
+        self.client.send(input="c", stream_id="short")
+        ends = []
+        while len(ends) < 3:
+            event = self.client.event()
+            if event["type"] == "response.incomplete":
+                ends.append((event["stream_id"], event["response"]["usage"]["output_tokens"]))
+        self.assertEqual(ends, [("short", 8), ("long", 200), ("long", 8)])
+
+    def test_errors_are_events(self):
+        for body, param in [({"type": "session.update"}, "type"), ({}, "type"),
+                            ({"type": "response.create", "input": 3}, "input"),
+                            ({"type": "response.create", "stream_id": "a b"}, "stream_id"),
+                            ({"type": "response.create", "input": "x", "background": True},
+                             "background")]:
+            self.client.frame(1, json.dumps(body).encode())
+            error = self.client.event()
+            self.assertEqual((error["type"], error["param"]), ("error", param))
+        self.client.frame(1, b"{")
+        self.assertEqual(self.client.event()["status"], 400)
+        self.assertEqual(self.client.turn(input="x")[-1]["type"], "response.incomplete")
+
+    def test_pings_and_closing(self):
+        self.client.frame(9, b"are you there")
+        self.assertEqual(self.client.receive(), (10, b"are you there"))
+        self.client.frame(8, struct.pack(">H", 1000))
+        self.assertEqual(self.client.receive()[0], 8)
+        binary = WebSocketClient(self.server.port)
+        binary.frame(2, b"x")
+        self.assertEqual(binary.receive(), (8, struct.pack(">H", 1003) + b"expected text"))
+        binary.close()
+
+    def test_a_client_that_goes_ends_its_responses(self):
+        self.client.send(input="x", max_output_tokens=450)
+        self.client.event()
+        self.client.close()
+        self.server.wait_for("sluice_requests_open", 0)
+
+    def test_other_paths_have_none(self):
+        other = WebSocketClient(self.server.port, "/v1/chat/completions")
+        self.assertEqual(other.status, 405)
+        other.close()
+
+    def test_sigterm_lets_turns_finish(self):
+        server = serve_test.Server("--model", serve_test.GOLDEN / "llama/model.gguf",
+                                   "--threads", 1)
+        busy, idle = WebSocketClient(server.port), WebSocketClient(server.port)
+        busy.send(input="x", max_output_tokens=300)
+        busy.event()
+        server.process.send_signal(serve_test.signal.SIGTERM)
+        self.assertEqual(idle.receive()[0], 8)
+        event = busy.event()
+        while event["type"] != "response.incomplete":
+            event = busy.event()
+        self.assertEqual(busy.receive()[0], 8)
+        busy.close()
+        idle.close()
+        self.assertEqual(server.process.wait(30), 0)
+        server.process.stdout.close()
+
+
+if __name__ == "__main__":
+    serve_test.SLUICE, serve_test.GOLDEN = sys.argv[1], Path(sys.argv[2])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
