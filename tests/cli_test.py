@@ -432,6 +432,20 @@ class Simulate(WithFolder):
         host.write_text(json.dumps(profile))
         self.assertIn("fixed_us", sluice(*flags, "--host", host, code=1)[1])
 
+    def test_simulate_serves_what_plan_placed(self):
+        plan = self.folder / "plan.json"
+        for model, hardware in (("Llama-3.1-8B", "H100"), ("Kimi-K3", "CS-3")):
+            best = sluice_json("plan", model, "--on", hardware, "--users", 1, "--context", 512,
+                               "--output", 64, "-o", plan)["best"]
+            report = sluice_json("simulate", "--plan", plan, "--users", 1, "--requests", 4,
+                                 "--output", 64)
+            self.assertEqual(report["requests"], 4)
+            expected_ms = 1000 / best["tokens_per_s_per_user"]
+            self.assertAlmostEqual(report["tpot_ms"]["mean"], expected_ms, delta=0.1 * expected_ms)
+        plan.write_text('{"n_blocks": 4, "stages": []}')
+        _, error = sluice("simulate", "--plan", plan, code=1)
+        self.assertIn("plan.json: model", error)
+
     def test_trace_in_and_trace_out(self):
         out = self.folder / "out.json"
         report = sluice_json("simulate", "--stages", 2, "--stage-us", 50, "--trace", out,

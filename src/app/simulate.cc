@@ -11,11 +11,14 @@
 #include "app/cli.h"
 #include "app/commands.h"
 #include "app/options.h"
+#include "app/plan_input.h"
 #include "app/report.h"
 #include "app/runtime.h"
 #include "base/error.h"
 #include "plan/host.h"
+#include "plan/search.h"
 #include "plan/sim.h"
+#include "plan/sim_placed.h"
 #include "plan/sim_trace.h"
 
 namespace sluice {
@@ -89,16 +92,17 @@ void add_stage_flags(CLI::App& app, SimulateOptions& o) {
   add_text(app, "-m,--model", "PATH", o.model, "as for `sluice run`; only looked at")
       ->group(stages)
       ->needs(host);
-  add_text(app, "--plan", "FILE", o.plan, "which blocks are on which stage and cores")
-      ->group(stages)
-      ->needs(host)
-      ->excludes(number);
+  CLI::Option* plan = add_text(app, "--plan", "FILE", o.plan,
+                               "a placement on published hardware, from `sluice plan -o`; with "
+                               "--host: which blocks are on which stage and cores");
+  plan->group(stages)->excludes(number);
   add_switch(app, "--split-cores", o.split_cores, "each stage has its own share of the threads")
       ->group(stages)
       ->needs(host);
   add_number(app, "--stage-us", o.stage_us, 0, 1e9f, "microseconds of a stage per batch")
       ->group(stages)
-      ->excludes(host);
+      ->excludes(host)
+      ->excludes(plan);
   add_number(app, "--row-us", o.row_us, 0, 1e9f, "and for each row of the batch (default 0)")
       ->group(stages);
   add_number(app, "--hop-us", o.hop_us, 0, 1e9f, "from one stage to the next (default 0)")
@@ -127,7 +131,7 @@ void add_serving_flags(CLI::App& app, SimulateOptions& o) {
 
 bool parse(SimulateOptions& o, int argc, char** argv) {
   CLI::App app;
-  set_help(app, "simulate", "--stage-us T|--host FILE [stages] [load] [flags]",
+  set_help(app, "simulate", "--plan FILE|--host FILE|--stage-us T [load] [flags]",
            "Serves a load with the scheduler that the engine runs, on stages whose time is "
            "modelled, under a virtual clock. Reports the time to the first token (TTFT), per "
            "further token (TPOT) and per request, how busy each stage is, what the prefix cache "
@@ -135,7 +139,8 @@ bool parse(SimulateOptions& o, int argc, char** argv) {
            "(ui.perfetto.dev). Where requests wait longer and longer it says so instead of a "
            "time that would depend on how long the run is.",
            {"sluice simulate --stages 80 --stage-us 14 --hop-us 3 --users 80",
-            "sluice simulate --stages 4 --stage-us 900 --row-us 20 --rate 5",
+            "sluice plan Kimi-K3 --on CS-3 --users 8 -o plan.json",
+            "sluice simulate --plan plan.json --users 8 --trace trace.json",
             "sluice simulate --host host.json --model model.gguf --rate 2 --turns 5",
             "sluice simulate --stages 8 --stage-us 300 --workload day.csv --json"});
   add_stage_flags(app, o);
@@ -144,8 +149,8 @@ bool parse(SimulateOptions& o, int argc, char** argv) {
   add_text(app, "--trace", "FILE", o.trace, "write a trace for Perfetto")->group("Output");
   add_switch(app, "--json", o.json, "print one object")->group("Output");
   if (!parse_flags(app, argc, argv)) return false;
-  if (o.host.empty() && o.stage_us + o.row_us <= 0) {
-    throw UsageError("--stage-us: expected the time of a stage (or --host), got none");
+  if (o.host.empty() && o.plan.empty() && o.stage_us + o.row_us <= 0) {
+    throw UsageError("--stage-us: expected the time of a stage (or --plan or --host), got none");
   }
   if (o.rate == 0 && o.users == 0 && o.workload.empty()) o.users = 1;
   return true;
@@ -179,6 +184,8 @@ Workload make_workload(const SimulateOptions& o) {
 SimOptions make_options(const SimulateOptions& o, const Workload& workload, const Stages& stages) {
   SimOptions s;
   s.engine.chunk = o.chunk;
+  // On accelerators a row takes little next to a step.
+  if (o.host.empty() && !o.plan.empty()) s.engine.mixed_rows = o.chunk;
   s.engine.max_sequences = o.max_users > 0 ? o.max_users
                            : o.users > 0   ? o.users
                                            : std::max(64, 4 * stages.route.n_servers);
@@ -298,6 +305,15 @@ void make_host_stages(const SimulateOptions& o, Stages& stages) {
   stages.cost = std::make_unique<HostCost>(stages.host, stages.model, runtime.plan());
 }
 
+/// What `sluice plan -o` wrote: model and hardware are named in it.
+void make_placed_stages(const SimulateOptions& o, Stages& stages) {
+  const Json json = parse_json(read_text(o.plan), o.plan);
+  const std::string name = Config(json, o.plan).text("model");
+  const Placement placement = placement_from_json(json, o.plan);
+  stages.route = SimRoute::devices(placement.plan);
+  stages.cost = std::make_unique<PlacedCost>(CostModel(find_model(name).shape, placement));
+}
+
 void make_flat_stages(const SimulateOptions& o, Stages& stages) {
   std::vector<std::string> names;
   for (int s = 0; s < o.n_stages; ++s) names.push_back(fmt::format("stage {}", s));
@@ -315,10 +331,12 @@ int simulate_command(int argc, char** argv) {
   SimulateOptions o;
   if (!parse(o, argc, argv)) return kOk;
   Stages stages;
-  if (o.host.empty()) {
-    make_flat_stages(o, stages);
-  } else {
+  if (!o.host.empty()) {
     make_host_stages(o, stages);
+  } else if (!o.plan.empty()) {
+    make_placed_stages(o, stages);
+  } else {
+    make_flat_stages(o, stages);
   }
   const SimRoute& route = stages.route;
   Workload workload = make_workload(o);

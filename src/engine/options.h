@@ -11,7 +11,10 @@ enum class Speculation : uint8_t {
 };
 
 struct EngineOptions {
-  int chunk = 512;         // most rows per batch; decode never waits longer than for one such batch
+  int chunk = 512;  // most rows per batch; decode never waits longer than for one such batch
+  /// Prompt rows beside decoding sequences, at least: few where a row takes long, as on a CPU, so
+  /// that an arrival makes the others' steps a few times as long, not as long as its prompt takes.
+  int mixed_rows = 16;
   int max_sequences = 64;  // served at the same time; the rest wait
   int max_context = 0;  // most tokens of a sequence, prompt included; 0: as many as the pages hold
   int vocab_size = 0;   // tokens at or above are refused; 0: not checked

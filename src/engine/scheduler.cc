@@ -60,6 +60,7 @@ void EngineOptions::validate() const {
     }
   };
   at_least("chunk", chunk, 1);
+  at_least("mixed_rows", mixed_rows, 1);
   at_least("max_sequences", max_sequences, 1);
   at_least("max_context", max_context, 0);
   at_least("vocab_size", vocab_size, 0);

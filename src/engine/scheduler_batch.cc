@@ -12,10 +12,8 @@ namespace {
 /// Rows whose logits are wanted, per sequence and batch: keeps a result small for any vocabulary.
 constexpr int kMaxLogitsRows = 64;
 
-/// Prompt rows beside decoding sequences, per such sequence and at least: an arrival makes the
-/// others' steps a few times as long, not as long as its whole prompt takes.
+/// Prompt rows per decoding sequence, where that is more than `mixed_rows`.
 constexpr int kPromptRowsPerDecode = 2;
-constexpr int kMinPromptRows = 16;
 
 int round_up_to_page(int n) { return CacheBook::pages_for(n) * kPageTokens; }
 
@@ -258,7 +256,7 @@ int Scheduler::prefill_rows(const Sequence& s, int budget) const {
 int Scheduler::prompt_budget(int n_decoding) const {
   if (n_decoding == 0) return options_.chunk;
   const int share = (n_decoding + depth_ - 1) / depth_;
-  return std::max(kMinPromptRows, kPromptRowsPerDecode * share);
+  return std::max(options_.mixed_rows, kPromptRowsPerDecode * share);
 }
 
 void Scheduler::add_prefills(Batch& batch, Flight& flight, int n_rows_at_most) {
