@@ -85,6 +85,7 @@ LineEditor::~LineEditor() {
 LineEditor::Outcome LineEditor::read(std::string& line) {
   Impl& s = *impl_;
   clear_interrupt();
+  el_set(s.editor, EL_PREP_TERM, 1);  // before the prompt: what is typed once it shows is edited
   int n = 0;
   const char* text = el_gets(s.editor, &n);
   if (interrupted()) {
