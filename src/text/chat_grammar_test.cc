@@ -3,21 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "text/byte_vocabulary.h"
 #include "text/chat_parser.h"
 #include "text/constraint.h"
 #include "text/tokenizer.h"
 
 namespace sluice {
 namespace {
-
-VocabularyPtr bytes() {
-  static const VocabularyPtr shared = [] {
-    std::vector<std::string> texts{"</s>"};
-    for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
-    return std::make_shared<VocabularyTrie>(texts, std::vector<int32_t>{0});
-  }();
-  return shared;
-}
 
 /// A vocabulary without any family's markers: they are text.
 const Tokenizer& tokenizer() {
@@ -40,7 +32,7 @@ std::vector<ChatTool> tools() {
 ConstraintPtr compile(const ChatFormat& format, const AnswerGrammar& answer) {
   GrammarBuilder builder("answer");
   const Expr all = answer_grammar(builder, format, answer, tokenizer());
-  return compile_grammar(builder.build(builder.rule("all", all)), bytes());
+  return compile_grammar(builder.build(builder.rule("all", all)), byte_vocabulary());
 }
 
 bool matches(const ConstraintPtr& compiled, std::string_view text) {

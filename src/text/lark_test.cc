@@ -3,24 +3,16 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "text/byte_vocabulary.h"
 #include "text/constraint.h"
 
 namespace sluice {
 namespace {
 
-VocabularyPtr bytes() {
-  static const VocabularyPtr shared = [] {
-    std::vector<std::string> texts{"</s>"};
-    for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
-    return std::make_shared<VocabularyTrie>(texts, std::vector<int32_t>{0});
-  }();
-  return shared;
-}
-
 ConstraintPtr compile(std::string_view lark, bool json_string = false) {
   GrammarBuilder builder("grammar");
   const Expr all = lark_grammar(builder, lark, json_string);
-  return compile_grammar(builder.build(builder.rule("all", all)), bytes());
+  return compile_grammar(builder.build(builder.rule("all", all)), byte_vocabulary());
 }
 
 bool matches(const ConstraintPtr& compiled, std::string_view text) {
