@@ -34,7 +34,9 @@ build: setup
 model: setup
 	@tools/get_model.py > /dev/null
 
-run: build model
+run: setup model
+	@cmake --preset $(PRESET) > /dev/null
+	@cmake --build build --target sluice
 	@$(SLUICE) run --model $(MODEL) --stages 3 "$(PROMPT)"
 
 test: build

@@ -140,7 +140,10 @@ Expr GrammarBuilder::repeat(Expr body, int min, int max) {
   if (min == 1 && max == 1) return body;
   const int64_t copies = std::max(max < 0 ? min + 1 : max, 1);
   const int64_t n_body = exprs_[static_cast<size_t>(body)].n_states;
-  if (copies > 1 && n_body > 1 && n_body * copies > kMaxCopied) body = call(rule("", body));
+  const bool is_call = exprs_[static_cast<size_t>(body)].kind == Kind::kCall;
+  if (!is_call && (copies >= kMinChain || (copies > 1 && n_body * copies > kMaxCopied))) {
+    body = call(rule("", body));
+  }
   Node node{.kind = Kind::kRepeat, .min = min, .max = max, .parts = {body}};
   node.n_states = copies * exprs_[static_cast<size_t>(body)].n_states + copies;
   node.nullable = min == 0 || exprs_[static_cast<size_t>(body)].nullable;
@@ -264,13 +267,16 @@ void GrammarBuilder::compile_sequence(const std::vector<Expr>& parts, int32_t fr
 
 void GrammarBuilder::compile_repeat(const Node& node, int32_t from, int32_t to) {
   const Expr body = node.parts[0];
-  const bool nullable = exprs_[static_cast<size_t>(body)].nullable;
+  const Node& repeated = exprs_[static_cast<size_t>(body)];
   const bool endless = node.max < 0;
   const int min = node.min, count = endless ? node.min : node.max;
   if (!endless && count < min) return;  // matches nothing
   const int32_t first = n_nodes_;
   for (int i = 0; i <= count; ++i) new_node();
-  if (!nullable && count >= kMinChain) chains_.push_back({first, min, count, endless});
+  if (!repeated.nullable && count >= kMinChain) {
+    CHECK(repeated.kind == Kind::kCall);
+    chains_.push_back({first, min, count, endless, repeated.rule, to});
+  }
   edge(from, {.target = first});
   for (int i = 0; i < count; ++i) compile(body, first + i, first + i + 1);
   if (endless) compile(body, first + count, first + count);

@@ -30,12 +30,13 @@ struct Grammar {
     std::string name;
     int32_t start = 0;
   };
-  /// The nodes between `count` repetitions of something that is not empty; leaving is allowed from
-  /// the `min`th on.
+  /// The nodes between `count` calls of a rule that is not empty; from the `min`th on an empty edge
+  /// leaves to `exit`.
   struct Chain {
     int32_t first_node = 0;
     int32_t min = 0, count = 0;
     bool endless = false;  // the last node loops
+    int32_t rule = 0, exit = 0;
   };
 
   std::vector<Edge> edges;

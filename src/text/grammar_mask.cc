@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "text/vocabulary_walk.h"
 
 namespace sluice {
 namespace {
@@ -13,32 +14,6 @@ using State = GrammarMachine::State;
 constexpr size_t kMaxCachedBytes = 32u << 20;
 constexpr size_t kMaxMachineItems = 500'000;  // then its memory is given back
 constexpr int64_t kWarmUpWork = 3'000'000;    // about 50 ms
-
-void set_bit(std::vector<uint32_t>& bits, int32_t token) {
-  bits[static_cast<size_t>(token) / 32] |= 1u << (token % 32);
-}
-
-/// Reads the subtree below `root` from `state`; calls f(tree node, state) wherever the grammar is
-/// alive.
-template <typename F>
-void walk(const VocabularyTrie& vocabulary, GrammarMachine& machine, uint32_t root, State state,
-          F&& f) {
-  const std::span<const VocabularyTrie::Node> nodes = vocabulary.nodes();
-  const uint16_t base = nodes[root].depth;
-  std::vector<State> states{state};  // per depth below the root
-  for (uint32_t i = root + 1; i < nodes[root].end;) {
-    const auto depth = static_cast<size_t>(nodes[i].depth - base);
-    const State next = machine.step(states[depth - 1], nodes[i].byte);
-    if (next == GrammarMachine::kDead) {
-      i = nodes[i].end;
-      continue;
-    }
-    states.resize(depth);
-    states.push_back(next);
-    f(i, next);
-    ++i;
-  }
-}
 
 /// One text in the making.
 class GrammarConstraint : public TokenConstraint {
@@ -151,51 +126,69 @@ CompiledConstraint::CompiledConstraint(Grammar grammar, VocabularyPtr vocabulary
   warm_up();
 }
 
-/// Far from both ends of a chain of repetitions no token can tell one node from the next.
-int32_t CompiledConstraint::representative(int32_t node) const {
+const ChainMasks* CompiledConstraint::chain(int32_t node) const {
   auto chain =
       std::upper_bound(grammar_.chains.begin(), grammar_.chains.end(), node,
                        [](int32_t value, const Grammar::Chain& c) { return value < c.first_node; });
-  if (chain == grammar_.chains.begin()) return node;
+  if (chain == grammar_.chains.begin()) return nullptr;
   --chain;
-  const int32_t at = node - chain->first_node, reach = vocabulary_->max_token_bytes();
-  if (at > chain->count) return node;
-  if (at + reach < chain->min) return chain->first_node;
-  const bool ends_far_away = !chain->endless && chain->count - at > reach;
-  return at >= chain->min && ends_far_away ? chain->first_node + chain->min : node;
+  if (node - chain->first_node > chain->count) return nullptr;
+  const auto found = chains_.find(chain->first_node);
+  if (found != chains_.end()) return &found->second;
+  ChainMasks masks(*vocabulary_, machine(), grammar_, *chain);
+  work_ += machine_->work();
+  if (chain_bytes_ + masks.bytes() > kMaxCachedBytes) {
+    chains_.clear();
+    chain_bytes_ = 0;
+  }
+  chain_bytes_ += masks.bytes();
+  return &chains_.emplace(chain->first_node, std::move(masks)).first->second;
 }
 
 std::shared_ptr<const NodeMask> CompiledConstraint::mask(int32_t node) const {
-  node = representative(node);
   const std::lock_guard lock(mutex_);
-  if (const auto found = masks_.find(node); found != masks_.end()) return found->second;
-  std::shared_ptr<const NodeMask> mask = compute(node);
-  const size_t bytes = 128 + 4 * (mask->tokens.size() + mask->bits.size() + mask->exits.size());
-  if (cached_bytes_ + bytes <= kMaxCachedBytes) {
-    cached_bytes_ += bytes;
-    masks_.emplace(node, mask);
+  const ChainMasks* const chain = this->chain(node);
+  const ChainMasks::Place place = chain ? chain->place(node) : ChainMasks::Place{};
+  auto key = static_cast<uint64_t>(node);
+  if (chain) {
+    key = static_cast<uint64_t>(chain->first_node() + 1) << 32 |
+          static_cast<uint64_t>(place.left) << 16 | static_cast<uint64_t>(place.required);
+  }
+  if (const auto found = masks_.find(key); found != masks_.end()) return found->second;
+  auto mask = std::make_shared<const NodeMask>(chain ? chain->mask(place) : compute(node));
+  const size_t n_words = mask->tokens.size() + mask->bits.size() + mask->exits.size();
+  work_ += static_cast<int64_t>(n_words);
+  if (const size_t bytes = 128 + 4 * n_words; mask_bytes_ + bytes <= kMaxCachedBytes) {
+    mask_bytes_ += bytes;
+    masks_.emplace(key, mask);
   }
   return mask;
 }
 
-std::shared_ptr<const NodeMask> CompiledConstraint::compute(int32_t node) const {
+GrammarMachine& CompiledConstraint::machine() const {
   if (!machine_ || machine_->n_stored() > kMaxMachineItems) {
     machine_ = std::make_unique<GrammarMachine>(grammar_);
   }
   machine_->begin_work();
-  auto mask = std::make_shared<NodeMask>();
-  const State start = machine_->at(node);
-  mask->may_end = machine_->complete(start);
+  return *machine_;
+}
+
+NodeMask CompiledConstraint::compute(int32_t node) const {
+  GrammarMachine& machine = this->machine();
+  NodeMask mask;
+  const State start = machine.at(node);
+  mask.may_end = machine.complete(start);
   const std::span<const VocabularyTrie::Node> nodes = vocabulary_->nodes();
-  walk(*vocabulary_, *machine_, 0, start, [&](uint32_t at, State state) {
+  walk(*vocabulary_, machine, 0, start, [&](uint32_t at, State state) {
     const std::span<const int32_t> tokens = vocabulary_->tokens(at);
-    mask->tokens.insert(mask->tokens.end(), tokens.begin(), tokens.end());
-    if (nodes[at].end > at + 1 && machine_->complete(state)) mask->exits.push_back(at);
+    mask.tokens.insert(mask.tokens.end(), tokens.begin(), tokens.end());
+    if (nodes[at].end > at + 1 && machine.complete(state)) mask.exits.push_back(at);
   });
-  if (mask->tokens.size() > vocabulary_->n_words()) {
-    mask->bits.resize(vocabulary_->n_words());
-    for (const int32_t token : mask->tokens) set_bit(mask->bits, token);
-    mask->tokens = {};
+  work_ += machine.work();
+  if (mask.tokens.size() > vocabulary_->n_words()) {
+    mask.bits.resize(vocabulary_->n_words());
+    for (const int32_t token : mask.tokens) set_bit(mask.bits, token);
+    mask.tokens = {};
   }
   return mask;
 }
@@ -203,14 +196,9 @@ std::shared_ptr<const NodeMask> CompiledConstraint::compute(int32_t node) const 
 /// Masks that many tokens take part in cost milliseconds: as many as possible are made beforehand,
 /// on the caller's thread instead of the engine's.
 void CompiledConstraint::warm_up() const {
-  int64_t work = 0;
   for (const Grammar::Edge& edge : grammar_.edges) {
-    if (work > kWarmUpWork) return;
-    if (edge.kind == Grammar::EdgeKind::kEmpty || masks_.contains(representative(edge.target))) {
-      continue;
-    }
-    mask(edge.target);
-    work += machine_->work();
+    if (work_ > kWarmUpWork) return;
+    if (edge.kind != Grammar::EdgeKind::kEmpty) mask(edge.target);
   }
 }
 

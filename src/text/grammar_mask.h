@@ -5,20 +5,11 @@
 #include <mutex>
 #include <vector>
 
+#include "text/chain_mask.h"
 #include "text/constraint.h"
 #include "text/grammar_machine.h"
 
 namespace sluice {
-
-/// The tokens that one node's rule allows, whatever it was called from.
-struct NodeMask {
-  std::vector<int32_t> tokens;  // if few, else
-  std::vector<uint32_t> bits;   // a bit per token
-  /// Nodes of the vocabulary tree at which the rule may end inside a token: what follows there
-  /// depends on the caller.
-  std::vector<uint32_t> exits;
-  bool may_end = false;  // the rule may end before any token
-};
 
 class CompiledConstraint {
  public:
@@ -30,16 +21,20 @@ class CompiledConstraint {
   std::shared_ptr<const NodeMask> mask(int32_t node) const;
 
  private:
-  int32_t representative(int32_t node) const;
-  std::shared_ptr<const NodeMask> compute(int32_t node) const;
+  /// The chain that the node is one of; nullptr: none.
+  const ChainMasks* chain(int32_t node) const;
+  NodeMask compute(int32_t node) const;
+  GrammarMachine& machine() const;
   void warm_up() const;
 
   Grammar grammar_;
   VocabularyPtr vocabulary_;
   mutable std::mutex mutex_;  // guards what is below
   mutable std::unique_ptr<GrammarMachine> machine_;
-  mutable std::unordered_map<int32_t, std::shared_ptr<const NodeMask>> masks_;
-  mutable size_t cached_bytes_ = 0;
+  mutable std::unordered_map<uint64_t, std::shared_ptr<const NodeMask>> masks_;
+  mutable std::unordered_map<int32_t, ChainMasks> chains_;  // by first node
+  mutable size_t mask_bytes_ = 0, chain_bytes_ = 0;
+  mutable int64_t work_ = 0;  // steps that masks have taken
 };
 
 }  // namespace sluice

@@ -379,8 +379,9 @@ Expr SchemaCompiler::compile_string(const OrderedJson& schema, const std::string
                   format_names(), value);
     }
     const RegexOptions options{.what = path, .search = is_pattern, .json_string = true};
-    return parts_.quoted(
-        builder_.call(builder_.rule("", regex_grammar(builder_, pattern, options))));
+    // With its quotes: a rule's mask is complete where the rule ends with them.
+    return builder_.call(
+        builder_.rule("", parts_.quoted(regex_grammar(builder_, pattern, options))));
   }
   if (!has_length) return parts_.string();
   const int min = count(schema, "minLength", 0, where), max = count(schema, "maxLength", -1, where);
