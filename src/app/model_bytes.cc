@@ -16,9 +16,7 @@ class Counter : public Weights {
  protected:
   bool has(const WeightName& name) const override { return checkpoint_.has(name); }
   void add_matrix(PackedMatrix& m, const WeightName& name, int64_t rows, int64_t cols) override {
-    const DType dtype = packed_dtype(checkpoint_.matrix(name, rows, cols).dtype);
-    m = {
-        .dtype = dtype, .rows = rows, .cols = cols, .panel_bytes = packed_panel_bytes(dtype, cols)};
+    m = packed_shape(checkpoint_.matrix(name, rows, cols), rows, cols);
     if (name.expert < 0) {
       bytes.dense += int64_t(m.bytes());
     } else {

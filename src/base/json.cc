@@ -38,23 +38,13 @@ std::string replace_python_numbers(std::string_view text) {
 
 void check_depth(std::string_view text, std::string_view what) {
   int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kMaxDepth) {
-        throw Error(ErrorCode::kInvalidInput, "{}: JSON nested deeper than {} levels", what,
-                    kMaxDepth);
-      }
-    } else if (c == ']' || c == '}') {
-      --depth;
+  for_each_outside_strings(text, [&](char c) {
+    if (c == ']' || c == '}') --depth;
+    if ((c == '[' || c == '{') && ++depth > kMaxDepth) {
+      throw Error(ErrorCode::kInvalidInput, "{}: JSON nested deeper than {} levels", what,
+                  kMaxDepth);
     }
-  }
+  });
 }
 
 template <typename T>

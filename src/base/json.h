@@ -17,6 +17,22 @@ Json parse_json(std::string_view text, std::string_view what);
 /// As above, keeping the order of keys.
 OrderedJson parse_ordered_json(std::string_view text, std::string_view what);
 
+/// Calls f(c) for every character of a JSON text that is outside its strings; the text need not be
+/// valid.
+template <typename F>
+void for_each_outside_strings(std::string_view text, F&& f) {
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (in_string && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      in_string = !in_string;
+    } else if (!in_string) {
+      f(text[i]);
+    }
+  }
+}
+
 /// A JSON object with the name of where it came from; getters throw errors that name both.
 class Config {
  public:

@@ -34,9 +34,7 @@ class WeightCounter : public Weights {
  protected:
   bool has(const WeightName& name) const override { return checkpoint_.has(name); }
   void add_matrix(PackedMatrix& m, const WeightName& name, int64_t rows, int64_t cols) override {
-    const DType dtype = packed_dtype(checkpoint_.matrix(name, rows, cols).dtype);
-    m = {
-        .dtype = dtype, .rows = rows, .cols = cols, .panel_bytes = packed_panel_bytes(dtype, cols)};
+    m = packed_shape(checkpoint_.matrix(name, rows, cols), rows, cols);
     bytes += int64_t(m.bytes());
   }
   void add_vector(std::vector<float>&, const WeightName&, int64_t n) override {
@@ -48,6 +46,12 @@ class WeightCounter : public Weights {
 };
 
 }  // namespace
+
+PackedMatrix packed_shape(const MatrixSource& source, int64_t rows, int64_t cols) {
+  const DType dtype = packed_dtype(source.dtype);
+  return {
+      .dtype = dtype, .rows = rows, .cols = cols, .panel_bytes = packed_panel_bytes(dtype, cols)};
+}
 
 WeightName Weights::full_name(std::string_view name, int expert, Part part) const {
   return {.name = prefix_ + std::string(name),
@@ -126,14 +130,13 @@ void WeightLoader::add_vector(std::vector<float>& v, const WeightName& name, int
 
 void WeightLoader::add_matrix(PackedMatrix& m, const WeightName& name, int64_t rows, int64_t cols) {
   MatrixSource source = checkpoint_.matrix(name, rows, cols);
-  const DType dtype = packed_dtype(source.dtype);
-  if (dtype != source.dtype) {
+  if (packed_dtype(source.dtype) != source.dtype) {
     const std::string stored = info(source.dtype).name;
     if (std::find(widened_.begin(), widened_.end(), stored) == widened_.end()) {
       widened_.push_back(stored);
     }
   }
-  m = {.dtype = dtype, .rows = rows, .cols = cols, .panel_bytes = packed_panel_bytes(dtype, cols)};
+  m = packed_shape(source, rows, cols);
   if (source.n_panels != 0) {
     use_packed(m, source);
     return;

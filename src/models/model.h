@@ -111,6 +111,8 @@ std::unique_ptr<Model> make_model(const Checkpoint& checkpoint);
 /// Names of models.inc, for messages and for the test that demands a golden folder for each.
 std::vector<std::string> architecture_names();
 
+/// What `source` becomes when it is packed; without data.
+PackedMatrix packed_shape(const MatrixSource& source, int64_t rows, int64_t cols);
 /// Bytes of a block's weights as packed, from the checkpoint's types, without loading any.
 int64_t packed_weight_bytes(Block& block, const std::string& prefix, const Checkpoint& checkpoint);
 

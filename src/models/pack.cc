@@ -33,9 +33,7 @@ class Inventory : public Weights {
  protected:
   bool has(const WeightName& name) const override { return checkpoint_.has(name); }
   void add_matrix(PackedMatrix& m, const WeightName& name, int64_t rows, int64_t cols) override {
-    const DType dtype = packed_dtype(checkpoint_.matrix(name, rows, cols).dtype);
-    m = {
-        .dtype = dtype, .rows = rows, .cols = cols, .panel_bytes = packed_panel_bytes(dtype, cols)};
+    m = packed_shape(checkpoint_.matrix(name, rows, cols), rows, cols);
     if (seen_.insert(packed_name(name)).second) matrices.push_back({name, m});
   }
   void add_vector(std::vector<float>&, const WeightName& name, int64_t n) override {

@@ -18,22 +18,15 @@ constexpr size_t kMaxShown = 60;
 /// Counts the keys of every object before any is built.
 void check_object_sizes(std::string_view text) {
   std::vector<int> n_keys = {0};
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
+  for_each_outside_strings(text, [&](char c) {
+    if (c == '{' || c == '[') {
       n_keys.push_back(0);
     } else if ((c == '}' || c == ']') && n_keys.size() > 1) {
       n_keys.pop_back();
     } else if (c == ':' && ++n_keys.back() > kMaxKeys) {
       throw ApiError(400, fmt::format("An object has more than {} keys.", kMaxKeys));
     }
-  }
+  });
 }
 
 std::string shown(const OrderedJson& value) {

@@ -1,4 +1,5 @@
 // Byte-pair encoding by a list of merges, and by the scores of whole tokens.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -190,12 +191,7 @@ class ScoredBpe : public TokenModel {
     if (id >= 0 && depth < kMaxDepth && decode_utf8(text, 0).length < text.size()) {
       return resegment(text, after_unknown, ids, depth);
     }
-    bool all_bytes = true;
-    for (const char c : text) all_bytes &= bytes_.ids[static_cast<uint8_t>(c)] >= 0;
-    if (all_bytes) {
-      for (const char c : text) ids.push_back(bytes_.ids[static_cast<uint8_t>(c)]);
-      return false;
-    }
+    if (bytes_.append(text, ids)) return false;
     if (options_.unk >= 0 && !after_unknown) ids.push_back(options_.unk);
     return true;
   }
@@ -235,6 +231,13 @@ ByteTokens::ByteTokens(const PieceTable& table) : ids(256) {
   for (size_t b = 0; b < 256; ++b) {
     ids[b] = table.find(std::string("<0x") + kHex[b >> 4] + kHex[b & 15] + ">");
   }
+}
+
+bool ByteTokens::append(std::string_view text, std::vector<int32_t>& out) const {
+  const auto token = [&](char c) { return ids[static_cast<uint8_t>(c)]; };
+  if (std::any_of(text.begin(), text.end(), [&](char c) { return token(c) < 0; })) return false;
+  for (const char c : text) out.push_back(token(c));
+  return true;
 }
 
 MergeRules::MergeRules(size_t n) : slots_(std::bit_ceil(n + n / 3 + 1)) {}

@@ -26,6 +26,8 @@ using TokenModelPtr = std::unique_ptr<const TokenModel>;
 struct ByteTokens {
   std::vector<int32_t> ids;
   explicit ByteTokens(const PieceTable& table);
+  /// Appends a token per byte of `text`, or nothing and returns false if one has none.
+  bool append(std::string_view text, std::vector<int32_t>& out) const;
 };
 
 /// Merges of pairs by rank, as in tokenizer.json and GGUF's "gpt2".

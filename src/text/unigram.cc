@@ -89,12 +89,7 @@ class Unigram : public TokenModel {
 
   /// Returns whether the unknown token stands at the end.
   bool append_unknown(std::string_view text, bool after_unknown, std::vector<int32_t>& ids) const {
-    bool all_bytes = true;
-    for (const char c : text) all_bytes &= bytes_.ids[static_cast<uint8_t>(c)] >= 0;
-    if (all_bytes) {
-      for (const char c : text) ids.push_back(bytes_.ids[static_cast<uint8_t>(c)]);
-      return false;
-    }
+    if (bytes_.append(text, ids)) return false;
     if (options_.unk >= 0 && !after_unknown) ids.push_back(options_.unk);
     return true;
   }
