@@ -186,9 +186,10 @@ bool Scheduler::cancel(RequestId id, bool notify) {
 }
 
 void Scheduler::accept(const Result& result) {
-  CHECK(!flights_.empty() && flights_.front().id == result.batch);
-  Flight flight = std::move(flights_.front());
+  CHECK(!flights_.empty() && flights_.front()->id == result.batch);
+  std::unique_ptr<Flight> owned = std::move(flights_.front());
   flights_.erase(flights_.begin());
+  Flight& flight = *owned;
   double time_us = 0;
   stats_.stages.resize(std::max(stats_.stages.size(), result.stages.size()));
   for (size_t i = 0; i < result.stages.size(); ++i) {
@@ -224,7 +225,7 @@ void Scheduler::accept(const Result& result) {
   }
   for (int32_t slot : flight.loaded_slots) book_.release_slot(slot);
   flight.clear();
-  spare_flights_.push_back(std::move(flight));
+  spare_flights_.push_back(std::move(owned));
 }
 
 std::span<const int32_t> Scheduler::Flight::draft_slots_of(const Work& w) const {

@@ -88,13 +88,17 @@ class Scheduler {
     void clear();
   };
   using Masks = std::vector<std::vector<uint32_t>>;
+  struct Decodes {
+    int n_decoding = 0;          // sequences, also in batches under way
+    bool prefill_waits = false;  // others have prompt rows to give out
+  };
 
   // scheduler_batch.cc: composing a batch
   void admit();
   bool try_admit(Sequence& sequence);
   bool preempt_for(const Sequence& sequence);
   bool make_room(Batch& batch, Sequence& sequence, int n_rows);
-  int add_decodes(Batch& batch, Flight& flight);
+  Decodes add_decodes(Batch& batch, Flight& flight);
   void add_decode(Batch& batch, Flight& flight, const SequencePtr& sequence, int max_draft,
                   int n_decodes);
   int prompt_budget(int n_decoding) const;
@@ -137,13 +141,14 @@ class Scheduler {
   RequestId next_id_ = 1;
   uint64_t next_batch_ = 1, next_turn_ = 1;
   std::unordered_map<RequestId, SequencePtr> sequences_;
-  std::set<Sequence*, SoonerSequence> waiting_, running_;
-  std::vector<Flight> flights_;  // oldest first
+  std::set<Sequence*, SoonerSequence> waiting_;
+  SequenceList running_;
+  std::vector<std::unique_ptr<Flight>> flights_;  // oldest first
   std::vector<Emission> events_;
   EngineStats stats_;
 
   // Kept for their memory: a decode step allocates nothing.
-  std::vector<Flight> spare_flights_;
+  std::vector<std::unique_ptr<Flight>> spare_flights_;
   std::vector<BatchSequence> spare_sequences_;
   std::vector<SequencePtr> ready_;
   std::vector<Token> drafts_;  // the guesses of the sequence at hand

@@ -21,25 +21,24 @@ int round_up_to_page(int n) { return CacheBook::pages_for(n) * kPageTokens; }
 
 void Scheduler::next(Batch& batch) {
   recycle(batch);
-  Flight flight;
-  if (!spare_flights_.empty()) {
-    flight = std::move(spare_flights_.back());
-    spare_flights_.pop_back();
-  }
+  if (spare_flights_.empty()) spare_flights_.push_back(std::make_unique<Flight>());
+  std::unique_ptr<Flight> owned = std::move(spare_flights_.back());
+  spare_flights_.pop_back();
+  Flight& flight = *owned;
   batch.id = flight.id = next_batch_;
   admit();
-  const int n_decoding = add_decodes(batch, flight);
-  add_prefills(batch, flight, prompt_budget(n_decoding));
+  const Decodes decodes = add_decodes(batch, flight);
+  if (decodes.prefill_waits) add_prefills(batch, flight, prompt_budget(decodes.n_decoding));
   if (batch.empty()) {
     CHECK(!flights_.empty() || sequences_.empty() || !events_.empty());
-    spare_flights_.push_back(std::move(flight));
+    spare_flights_.push_back(std::move(owned));
     return;
   }
   ++next_batch_;
   ++stats_.batches;
   stats_.rows += batch.rows.size();
   flight.rows = batch.rows;
-  flights_.push_back(std::move(flight));
+  flights_.push_back(std::move(owned));
 }
 
 /// Empties a batch and keeps the memory of its parts.
@@ -123,17 +122,15 @@ bool Scheduler::make_room(Batch& batch, Sequence& sequence, int n_rows) {
   }
 }
 
-/// Returns how many sequences are decoding, also in batches under way.
-int Scheduler::add_decodes(Batch& batch, Flight& flight) {
+Scheduler::Decodes Scheduler::add_decodes(Batch& batch, Flight& flight) {
   ready_.clear();
-  int n_decoding = 0;
-  bool prefill_waits = false;
+  Decodes out;
   for (Sequence* sequence : running_) {
-    if (sequence->n_pending() <= 1) ++n_decoding;
+    if (sequence->n_pending() <= 1) ++out.n_decoding;
     if (sequence->decodes()) {
       ready_.push_back(sequences_.at(sequence->id));
     } else if (sequence->n_pending() > 0) {
-      prefill_waits = true;
+      out.prefill_waits = true;
     }
   }
   // Who was longest without a row comes first.
@@ -141,10 +138,10 @@ int Scheduler::add_decodes(Batch& batch, Flight& flight) {
     return a->last_turn != b->last_turn ? a->last_turn < b->last_turn
                                         : SoonerSequence()(a.get(), b.get());
   });
-  const int share = std::min((n_decoding + depth_ - 1) / depth_, options_.chunk);
+  const int share = std::min((out.n_decoding + depth_ - 1) / depth_, options_.chunk);
   const int n_decodes = std::min(share, static_cast<int>(ready_.size()));
   int for_drafts = options_.chunk - n_decodes;
-  if (prefill_waits) for_drafts /= 2;
+  if (out.prefill_waits) for_drafts /= 2;
   int n_added = 0;
   for (const SequencePtr& sequence : ready_) {
     if (n_added == n_decodes) break;
@@ -155,7 +152,7 @@ int Scheduler::add_decodes(Batch& batch, Flight& flight) {
     ++n_added;
     for_drafts -= static_cast<int>(batch.rows.size() - before) - 1;
   }
-  return n_decoding;
+  return out;
 }
 
 void Scheduler::add_decode(Batch& batch, Flight& flight, const SequencePtr& sequence, int max_draft,

@@ -336,6 +336,23 @@ TEST(Scheduler, GuessesAreTrimmedToWhatWasDrawn) {
   EXPECT_EQ(scheduler.book().n_free_pages(), 20);
 }
 
+TEST(SequenceList, KeepsSoonerOnesFirst) {
+  Sequence late, soon, twin, stranger;
+  late.key = 2;
+  soon.key = twin.key = stranger.key = 1;
+  soon.id = 1;
+  twin.id = 2;
+  stranger.id = 3;
+  SequenceList list;
+  for (Sequence* s : {&late, &twin, &soon}) list.insert(s);
+  EXPECT_EQ(std::vector(list.begin(), list.end()), (std::vector{&soon, &twin, &late}));
+  EXPECT_EQ(*list.rbegin(), &late);
+  list.erase(&stranger);
+  list.erase(&twin);
+  EXPECT_EQ(std::vector(list.begin(), list.end()), (std::vector{&soon, &late}));
+  EXPECT_EQ(list.size(), 2u);
+}
+
 TEST(Scheduler, RowsCarryWhatSamplingNeeds) {
   Scheduler scheduler({}, {.n_pages = 20}, 1);
   Request r = request(5, 10);

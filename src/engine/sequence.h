@@ -65,4 +65,27 @@ struct SoonerSequence {
   }
 };
 
+/// Sequences, sooner ones first: few come and go, and every batch looks at all of them.
+class SequenceList {
+ public:
+  void insert(Sequence* s) { all_.insert(place(s), s); }
+  /// If it is in the list.
+  void erase(Sequence* s) {
+    const auto at = place(s);
+    if (at != all_.end() && *at == s) all_.erase(at);
+  }
+  size_t size() const { return all_.size(); }
+  auto begin() const { return all_.begin(); }
+  auto end() const { return all_.end(); }
+  auto rbegin() const { return all_.rbegin(); }
+  auto rend() const { return all_.rend(); }
+
+ private:
+  std::vector<Sequence*>::iterator place(Sequence* s) {
+    return std::lower_bound(all_.begin(), all_.end(), s, SoonerSequence());
+  }
+
+  std::vector<Sequence*> all_;
+};
+
 }  // namespace sluice

@@ -74,6 +74,10 @@ SimExecutor::SimExecutor(const SimRoute& route, const BatchCost& cost, CachePool
     servers_[size_t(route.hops[size_t(h)].server)].hops.push_back(h);
   }
   for (size_t s = 1; s < servers_.size(); ++s) servers_[s].in_row = servers_[s].hops.size() == 1;
+  for (size_t h = 0; h < route_.hops.size(); ++h) {
+    const int to_server = h + 1 == route_.hops.size() ? 0 : route_.hops[h + 1].server;
+    has_link_.push_back(to_server != route_.hops[h].server);
+  }
 }
 
 void SimExecutor::submit(Batch& batch) {
@@ -142,14 +146,6 @@ double SimExecutor::run(Job* job, int hop, double start_us) {
   return end_us;
 }
 
-/// From the hop to whatever comes after it.
-double SimExecutor::link_us(const Job& job, int from_hop) const {
-  const size_t to = size_t(from_hop) + 1;
-  const int to_server = to == route_.hops.size() ? 0 : route_.hops[to].server;
-  return to_server == route_.hops[size_t(from_hop)].server ? 0
-                                                           : job.price.link_us[size_t(from_hop)];
-}
-
 void SimExecutor::send(Job* job, int from_hop, double now_us) {
   arrive(job, from_hop + 1, now_us + link_us(*job, from_hop), now_us);
 }
@@ -158,12 +154,12 @@ void SimExecutor::send(Job* job, int from_hop, double now_us) {
 /// server in a row can say at once when it will be done.
 void SimExecutor::arrive(Job* job, int hop, double time_us, double now_us) {
   for (; size_t(hop) < route_.hops.size(); ++hop) {
-    Server& server = servers_[size_t(route_.hops[size_t(hop)].server)];
+    const int s = route_.hops[size_t(hop)].server;
+    Server& server = servers_[size_t(s)];
     if (!server.in_row) {
       if (time_us > now_us) return push_event(time_us, hop, /*is_end=*/false, job);
       inbox_[size_t(hop)].push_back(job);
-      start_next(route_.hops[size_t(hop)].server, now_us);
-      return;
+      return start_next(s, now_us);
     }
     server.free_us = run(job, hop, std::max(time_us, server.free_us));
     time_us = server.free_us + link_us(*job, hop);

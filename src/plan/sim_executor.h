@@ -142,7 +142,9 @@ class SimExecutor : public Executor, public LoadClock {
   bool pick(const Server& server, Job*& job, int& hop);
   void start_next(int server, double now_us);
   double run(Job* job, int hop, double start_us);
-  double link_us(const Job& job, int from_hop) const;
+  double link_us(const Job& job, int from_hop) const {
+    return has_link_[size_t(from_hop)] ? job.price.link_us[size_t(from_hop)] : 0;
+  }
   void push_event(double time_us, int hop, bool is_end, Job* job);
 
   const SimRoute& route_;
@@ -152,6 +154,7 @@ class SimExecutor : public Executor, public LoadClock {
   double clock_us_ = 0;
   uint64_t n_events_ = 0;
   std::vector<Server> servers_;
+  std::vector<char> has_link_;           // by hop: another server comes after it
   std::vector<std::deque<Job*>> inbox_;  // by hop
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::deque<Finished> finished_;
