@@ -7,6 +7,8 @@
 namespace sluice {
 namespace {
 
+constexpr size_t kMaxWays = 2;  // on average over the tree's nodes
+
 void sort_unique(std::vector<uint32_t>& nodes) {
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
@@ -29,7 +31,11 @@ void set_bit(std::vector<uint32_t>& bits, int32_t token) {
 ChainMasks::ChainMasks(const VocabularyTrie& vocabulary, GrammarMachine& machine,
                        const Grammar& grammar, const Grammar::Chain& chain)
     : vocabulary_(vocabulary), chain_(chain), bits_(vocabulary.n_words()) {
-  read_inside(machine, grammar.rules[static_cast<size_t>(chain.rule)].start);
+  if (!read_inside(machine, grammar.rules[static_cast<size_t>(chain.rule)].start)) {
+    levels_ = {};
+    bits_ = {};
+    return;
+  }
   read_after(machine);
   bytes_ = 4 * bits_.size();
   for (Level& level : levels_) {
@@ -38,8 +44,10 @@ ChainMasks::ChainMasks(const VocabularyTrie& vocabulary, GrammarMachine& machine
   }
 }
 
-void ChainMasks::read_inside(GrammarMachine& machine, int32_t rule_start) {
+/// False if the bounds of repetitions are many more than in a text that splits in one way.
+bool ChainMasks::read_inside(GrammarMachine& machine, int32_t rule_start) {
   const GrammarMachine::State start = machine.at(rule_start);
+  size_t n_bounds = 0;
   levels_.emplace_back().bounds = {0};
   while (!levels_.back().bounds.empty()) {
     Level next;
@@ -54,8 +62,11 @@ void ChainMasks::read_inside(GrammarMachine& machine, int32_t rule_start) {
       });
     }
     sort_unique(next.bounds);
+    n_bounds += next.bounds.size();
     levels_.push_back(std::move(next));
+    if (n_bounds > kMaxWays * vocabulary_.size()) return false;
   }
+  return true;
 }
 
 void ChainMasks::read_after(GrammarMachine& machine) {
@@ -78,7 +89,8 @@ void ChainMasks::read_after(GrammarMachine& machine) {
 
 ChainMasks::Place ChainMasks::place(int32_t node) const {
   const int32_t at = node - chain_.first_node;
-  const auto n_levels = static_cast<int32_t>(levels_.size());
+  const auto n_levels =
+      known() ? static_cast<int32_t>(levels_.size()) : vocabulary_.max_token_bytes() + 1;
   return {chain_.endless ? n_levels : std::min(chain_.count - at, n_levels),
           std::clamp(chain_.min - at, 0, n_levels)};
 }

@@ -3,7 +3,7 @@
 // From a node with r repetitions to come a token fits inside the chain if the repetitions it takes
 // part in are at most r, and it may leave the chain after as many as are allowed there. Tokens
 // sorted by that number answer for every node, where reading the vocabulary once per node costs
-// milliseconds each.
+// milliseconds each. What can be split into repetitions in many ways is left to that.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct NodeMask {
 
 class ChainMasks {
  public:
-  /// `machine` is that of the grammar that `chain` is of. Throws as it does.
+  /// `machine` is that of `grammar`, which `chain` is of. Throws as it does.
   ChainMasks(const VocabularyTrie& vocabulary, GrammarMachine& machine, const Grammar& grammar,
              const Grammar::Chain& chain);
 
@@ -36,6 +36,8 @@ class ChainMasks {
     int32_t left = 0, required = 0;
   };
   Place place(int32_t node) const;
+  /// False: there are too many ways; mask() may not be called.
+  bool known() const { return !levels_.empty(); }
   int32_t first_node() const { return chain_.first_node; }
   NodeMask mask(Place place) const;
   size_t bytes() const { return bytes_; }
@@ -49,7 +51,7 @@ class ChainMasks {
     std::vector<uint32_t> bounds;  // tree nodes where this many repetitions end
   };
 
-  void read_inside(GrammarMachine& machine, int32_t rule_start);
+  bool read_inside(GrammarMachine& machine, int32_t rule_start);
   void read_after(GrammarMachine& machine);
 
   const VocabularyTrie& vocabulary_;

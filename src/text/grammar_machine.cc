@@ -8,7 +8,7 @@ namespace sluice {
 namespace {
 
 constexpr uint32_t kMaxDepth = 1000;
-constexpr int64_t kMaxWork = 20'000'000;
+constexpr int64_t kMaxWork = 10'000'000;  // under half a second
 constexpr size_t kMaxStored = 2'000'000;  // items, 8 bytes each
 constexpr size_t kTransitions = 1 << 13;
 
@@ -73,6 +73,7 @@ GrammarMachine::State GrammarMachine::merge(State a, State b) {
   std::vector<Item> result;
   for (size_t i = 0, k = 0;;) {
     // Merging deeper sets may move the storage: look it up every time.
+    spend(1);
     const std::span<const Item> left = items(a), right = items(b);
     if (i == left.size() && k == right.size()) break;
     if (k == right.size() || (i < left.size() && left[i].node < right[k].node)) {

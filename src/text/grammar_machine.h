@@ -33,7 +33,7 @@ class GrammarMachine {
   State start() { return at(grammar_.start); }
   /// The state in which only `node` is possible, and its rule is the outermost.
   State at(int32_t node);
-  /// kDead if the byte cannot come next. Throws kResource beyond 20 million steps since
+  /// kDead if the byte cannot come next. Throws kResource beyond 10 million steps since
   /// begin_work(), or 2 million stored items.
   State step(State state, uint8_t byte);
   /// True if the text may end here.

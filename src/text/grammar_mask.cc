@@ -11,8 +11,8 @@ namespace {
 
 using State = GrammarMachine::State;
 
-constexpr size_t kMaxCachedBytes = 32u << 20;
-constexpr size_t kMaxMachineItems = 500'000;  // then its memory is given back
+constexpr size_t kMaxCachedBytes = 8u << 20;  // of masks, and of chains
+constexpr size_t kMaxMachineItems = 100'000;  // then its memory is given back
 constexpr int64_t kWarmUpWork = 3'000'000;    // about 50 ms
 
 /// One text in the making.
@@ -155,7 +155,8 @@ std::shared_ptr<const NodeMask> CompiledConstraint::mask(int32_t node) const {
           static_cast<uint64_t>(place.left) << 16 | static_cast<uint64_t>(place.required);
   }
   if (const auto found = masks_.find(key); found != masks_.end()) return found->second;
-  auto mask = std::make_shared<const NodeMask>(chain ? chain->mask(place) : compute(node));
+  const bool read = chain && chain->known();
+  auto mask = std::make_shared<const NodeMask>(read ? chain->mask(place) : compute(node));
   const size_t n_words = mask->tokens.size() + mask->bits.size() + mask->exits.size();
   work_ += static_cast<int64_t>(n_words);
   if (const size_t bytes = 128 + 4 * n_words; mask_bytes_ + bytes <= kMaxCachedBytes) {
