@@ -31,7 +31,8 @@ ConstraintPtr compile_regex(std::string_view pattern, VocabularyPtr vocabulary,
                             std::string_view what = "regex");
 ConstraintPtr compile_grammar(Grammar grammar, VocabularyPtr vocabulary);
 
-/// A constraint at the start of the text. End tokens are allowed exactly where the text may end.
+/// A constraint at the start of the text. End tokens are allowed exactly where the text may end. At
+/// least the last 256 tokens can be rolled back.
 std::unique_ptr<TokenConstraint> start_constraint(ConstraintPtr compiled);
 
 }  // namespace sluice

@@ -266,6 +266,35 @@ TEST(Mask, RollbackRestoresEveryState) {
   }
 }
 
+TEST(Mask, FollowsLongTexts) {
+  const VocabularyPtr shared = vocabulary();
+  const std::unique_ptr<TokenConstraint> constraint = start_constraint(compile_json_schema(
+      json(R"({"type": "object", "required": ["a"], "additionalProperties": false, "properties":
+          {"a": {"type": "string", "minLength": 79000, "maxLength": 80000}}})"),
+      shared));
+  for (const char byte : std::string_view(R"({"a":")")) {
+    ASSERT_TRUE(constraint->accept(byte_token(byte)));
+  }
+  std::vector<uint32_t> bits;
+  constraint->allowed(bits);
+  EXPECT_FALSE(allows(bits, byte_token('"')));
+  for (int i = 0; i < 80'000; ++i) ASSERT_TRUE(constraint->accept(byte_token('x'))) << i;
+  for (int back : {0, 1, 200}) {
+    constraint->rollback(back);
+    constraint->allowed(bits);
+    EXPECT_EQ(allows(bits, byte_token('x')), back > 0);
+    EXPECT_TRUE(allows(bits, byte_token('"')));
+    for (int i = 0; i < back; ++i) ASSERT_TRUE(constraint->accept(byte_token('x')));
+    EXPECT_FALSE(constraint->accept(byte_token('x')));
+  }
+  for (const char byte : std::string_view("\"}")) {
+    ASSERT_TRUE(constraint->accept(byte_token(byte)));
+  }
+  constraint->allowed(bits);
+  EXPECT_TRUE(allows(bits, kEndToken));
+  EXPECT_FALSE(allows(bits, byte_token('}')));
+}
+
 TEST(Mask, EndsOnlyWhereTheTextIsComplete) {
   const ConstraintPtr compiled = compile_regex("ab?", vocabulary(0));
   const std::unique_ptr<TokenConstraint> constraint = start_constraint(compiled);

@@ -63,6 +63,30 @@ GrammarMachine::State GrammarMachine::intern(std::span<const Item> sorted) {
   return state;
 }
 
+std::unique_ptr<GrammarMachine> GrammarMachine::with_only(std::span<State> states) const {
+  // What follows an item was stored before it.
+  std::vector<State> moved(sets_.size(), kDead);  // kEnd: needed, until it is moved
+  for (const State state : states) moved[static_cast<size_t>(state)] = kEnd;
+  for (size_t s = moved.size(); s-- > 0;) {
+    if (moved[s] == kDead) continue;
+    for (const Item& item : items(static_cast<State>(s))) {
+      moved[static_cast<size_t>(item.after)] = kEnd;
+    }
+  }
+  auto machine = std::make_unique<GrammarMachine>(grammar_);
+  moved[kDead] = kDead;
+  moved[kEnd] = kEnd;
+  for (size_t s = kEnd + 1; s < moved.size(); ++s) {
+    if (moved[s] == kDead) continue;
+    const std::span<const Item> set = items(static_cast<State>(s));
+    std::vector<Item> copy(set.begin(), set.end());
+    for (Item& item : copy) item.after = moved[static_cast<size_t>(item.after)];
+    moved[s] = machine->intern(copy);
+  }
+  for (State& state : states) state = moved[static_cast<size_t>(state)];
+  return machine;
+}
+
 /// The union of two sets; where both hold a node, what follows is the union of what follows.
 GrammarMachine::State GrammarMachine::merge(State a, State b) {
   if (a == b || b == kDead) return a;

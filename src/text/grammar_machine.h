@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -42,6 +43,8 @@ class GrammarMachine {
     const Set& set = sets_[static_cast<size_t>(state)];
     return {items_.data() + set.first, set.size};
   }
+  /// A machine that has nothing stored but `states`, which become its own.
+  std::unique_ptr<GrammarMachine> with_only(std::span<State> states) const;
   void begin_work() { work_ = 0; }
   int64_t work() const { return work_; }
   size_t n_stored() const { return items_.size(); }

@@ -19,7 +19,9 @@ constexpr int64_t kWarmUpWork = 3'000'000;    // about 50 ms
 class GrammarConstraint : public TokenConstraint {
  public:
   explicit GrammarConstraint(ConstraintPtr compiled)
-      : compiled_(std::move(compiled)), machine_(compiled_->grammar()), states_{machine_.start()} {}
+      : compiled_(std::move(compiled)),
+        machine_(std::make_unique<GrammarMachine>(compiled_->grammar())),
+        states_{machine_->start()} {}
 
   void allowed(std::vector<uint32_t>& bits) override;
   bool accept(Token token) override;
@@ -37,23 +39,26 @@ class GrammarConstraint : public TokenConstraint {
     std::vector<uint32_t> bits;
   };
   static constexpr size_t kJoined = 16;
+  static constexpr size_t kMaxRollback = 256;
 
+  void forget();
   void add(const std::shared_ptr<const NodeMask>& mask, State after, std::vector<uint32_t>& bits);
   const Joined& joined(const std::shared_ptr<const NodeMask>& mask, State after);
 
   ConstraintPtr compiled_;
-  GrammarMachine machine_;
-  std::vector<State> states_;  // after every token; kEnd after an end token
+  std::unique_ptr<GrammarMachine> machine_;
+  size_t kept_items_ = 0;      // by forget()
+  std::vector<State> states_;  // after the latest tokens; kEnd after an end token
   std::array<Joined, kJoined> joined_;
 };
 
 void GrammarConstraint::allowed(std::vector<uint32_t>& bits) {
   const VocabularyTrie& vocabulary = compiled_->vocabulary();
   bits.assign(vocabulary.n_words(), 0);
-  machine_.begin_work();
+  machine_->begin_work();
   std::vector<GrammarMachine::Item> items;  // the state's, and those they return to
   const auto reach = [&](State state) {
-    for (const GrammarMachine::Item& item : machine_.items(state)) {
+    for (const GrammarMachine::Item& item : machine_->items(state)) {
       if (std::find(items.begin(), items.end(), item) == items.end()) items.push_back(item);
     }
   };
@@ -91,7 +96,7 @@ const GrammarConstraint::Joined& GrammarConstraint::joined(
   entry.bits = mask->bits;
   entry.bits.resize(vocabulary.n_words());
   for (const uint32_t exit : mask->exits) {
-    walk(vocabulary, machine_, exit, after, [&](uint32_t node, State) {
+    walk(vocabulary, *machine_, exit, after, [&](uint32_t node, State) {
       for (const int32_t token : vocabulary.tokens(node)) set_bit(entry.bits, token);
     });
   }
@@ -100,19 +105,29 @@ const GrammarConstraint::Joined& GrammarConstraint::joined(
   return entry;
 }
 
+/// Long texts take no more memory than short ones.
+void GrammarConstraint::forget() {
+  if (states_.size() > kMaxRollback + 1)
+    states_.erase(states_.begin(), states_.end() - kMaxRollback - 1);
+  machine_ = machine_->with_only(states_);
+  kept_items_ = machine_->n_stored();
+  joined_.fill({});
+}
+
 bool GrammarConstraint::accept(Token token) {
   const VocabularyTrie& vocabulary = compiled_->vocabulary();
+  if (machine_->n_stored() > 2 * kept_items_ + kMaxMachineItems) forget();
   State state = states_.back();
-  machine_.begin_work();
+  machine_->begin_work();
   if (vocabulary.is_end(token)) {
-    if (!machine_.complete(state)) return false;
+    if (!machine_->complete(state)) return false;
     states_.push_back(GrammarMachine::kEnd);
     return true;
   }
   const std::string_view text = vocabulary.token_text(token);
   if (text.empty()) return false;
   for (const char byte : text) {
-    state = machine_.step(state, static_cast<uint8_t>(byte));
+    state = machine_->step(state, static_cast<uint8_t>(byte));
     if (state == GrammarMachine::kDead) return false;
   }
   states_.push_back(state);
