@@ -29,6 +29,7 @@ void Scheduler::next(Batch& batch) {
   admit();
   const Decodes decodes = add_decodes(batch, flight);
   if (decodes.prefill_waits) add_prefills(batch, flight, prompt_budget(decodes.n_decoding));
+  ready_.clear();  // what is served may end before the next batch, and must not be held here
   if (batch.empty()) {
     CHECK(!flights_.empty() || sequences_.empty() || !events_.empty());
     spare_flights_.push_back(std::move(owned));

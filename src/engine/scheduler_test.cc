@@ -268,6 +268,16 @@ TEST(Scheduler, CancelFreesAtOnceOrWhenTheBatchIsBack) {
   }
 }
 
+TEST(Scheduler, KeepsNothingOfARequestThatHasEnded) {
+  Scheduler scheduler({.chunk = 80}, {.n_pages = 100}, 1);
+  const auto held = std::make_shared<int>();
+  Request r = request(20, 3);
+  r.sink = [held](const TokenEvent&) { return true; };
+  scheduler.submit(std::move(r), 0);
+  step(scheduler, 3);  // the prompt, and two tokens
+  EXPECT_EQ(held.use_count(), 1);
+}
+
 TEST(Scheduler, AForkSharesPagesAndCopiesTheLast) {
   Scheduler scheduler({}, {.n_pages = 20, .n_state_slots = 6}, 1);
   const RequestId parent = scheduler.submit(request(40, 100), 0);
