@@ -49,6 +49,7 @@ CODEX := build/codex
 test-clients: build model
 	@$(SETUP) chromium chromium-driver python3-venv
 	@tests/browser/page_test.py $(SLUICE) tests/golden
+	@tests/browser/plan_test.py $(SLUICE)
 	@tests/clients/run $(SLUICE)
 	@npm install --silent --ignore-scripts --prefix $(CODEX) @openai/codex@0.171.0
 	@unshare -rn sh -c 'ip link set lo up && exec tests/codex/codex_test.py $(SLUICE) $(MODEL) \

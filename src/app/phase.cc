@@ -1,10 +1,11 @@
 // sluice phase: where which machine is enough: context length x model size.
+#include "plan/phase.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "app/cli.h"
 #include "app/commands.h"
@@ -12,14 +13,11 @@
 #include "app/report.h"
 #include "base/error.h"
 #include "plan/hypothetical.h"
-#include "plan/search.h"
 
 namespace sluice {
 namespace {
 
 constexpr int kColumns = 33, kRows = 25;
-constexpr double kLeastContext = 1024, kMostContext = 1 << 20;
-constexpr double kLeastSize = 1e10, kMostSize = 2.4e13;
 
 struct PhaseOptions {
   std::string on = "CS-3", attention = "mla", weights = "4bit", svg, csv;
@@ -53,55 +51,16 @@ bool parse(PhaseOptions& o, int argc, char** argv) {
   return parse_flags(app, argc, argv);
 }
 
-struct Point {
-  double context = 0, parameters = 0;
-  double devices = 0, user_tokens_per_s = 0, usd_per_mtok = 0;  // 0: no price known
-};
-
-Point point_at(const PhaseOptions& o, const Hardware& hardware, double context, double size) {
-  const ModelShape model = hypothetical_model(size, size * o.active, o.layers, o.attention);
-  Demand demand{.users = double(o.users), .prompt = context, .output = 1};
-  demand.weights = weight_format(o.weights);
-  demand.compute_bits = o.weights == "4bit" ? 4 : o.weights == "8bit" ? 8 : 16;
-  Point point{.context = context, .parameters = size};
-  const double bytes = weights_bytes(model, demand.weights) +
-                       demand.users * cache_bytes(model, context, demand.cache);
-  point.devices = devices_for(hardware, bytes).value;
-  const bool one_by_one = hardware.family == "wafer" || hardware.family == "sram";
-  const double group = one_by_one ? 1 : std::min(double(hardware.devices_per_node), point.devices);
-  const double stages = std::ceil(point.devices / group);
-  Placement placement{.weights = demand.weights, .compute_bits = demand.compute_bits};
-  placement.plan = split_by_cost(std::vector<double>(model.blocks.size() + 1, 1), 1);
-  placement.groups = {{.hardware = hardware, .tensor = int(group)}};
-  const CostModel cost(model, placement);
-  // Stages one after the other take what one stage with everything takes, and the hops.
-  const double batches = std::clamp(stages, 1.0, demand.users);
-  const BatchShape batch = decode_shape(demand.users / batches, context);
-  const double latency = cost.latency_us(batch);
-  const double hop = hardware.find("hop_latency") ? hardware.find("hop_latency")->value * 1e6 : 0;
-  const double round =
-      std::max(latency + (stages > 1 ? stages * hop : 0), batches * latency / stages);
-  point.user_tokens_per_s = 1e6 / round;
-  if (const Quantity* const usd = hardware.find("usd_per_hour")) {
-    point.usd_per_mtok =
-        usd->value * point.devices / (3600 * demand.users * point.user_tokens_per_s / 1e6);
-  }
-  return point;
-}
-
-double at_step(double low, double high, int step, int steps) {
-  return low * std::pow(high / low, double(step) / (steps - 1));
-}
-
 struct Contour {
   const char* name;
-  double Point::*value;
+  double PhasePoint::*value;
   std::vector<double> levels;
   const char* colour;
 };
 
 /// Where a column of the grid crosses `level` last, as a fraction of the rows; negative: nowhere.
-double crossing(const std::vector<Point>& points, int column, double Point::*value, double level) {
+double crossing(const std::vector<PhasePoint>& points, int column, double PhasePoint::*value,
+                double level) {
   for (int row = kRows - 2; row >= 0; --row) {
     const double a = std::log(points[size_t(column * kRows + row)].*value / level);
     const double b = std::log(points[size_t(column * kRows + row + 1)].*value / level);
@@ -117,7 +76,7 @@ std::string count_text(double n) {
                     : fmt::format("{:.3g}k", n / 1e3);
 }
 
-std::string draw(const PhaseOptions& o, const std::vector<Point>& points) {
+std::string draw(const PhaseOptions& o, const std::vector<PhasePoint>& points) {
   constexpr double kLeft = 80, kTop = 50, kWidth = 640, kHeight = 420;
   std::string svg =
       "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 800 560' font-family='sans-serif' "
@@ -129,18 +88,18 @@ std::string draw(const PhaseOptions& o, const std::vector<Point>& points) {
   for (int i = 0; i <= 4; ++i) {
     const double x = kLeft + kWidth * i / 4, y = kTop + kHeight * (1 - i / 4.0);
     svg += fmt::format("<text x='{:.0f}' y='{}' text-anchor='middle'>{}</text>\n", x,
-                       kTop + kHeight + 20, count_text(at_step(kLeastContext, kMostContext, i, 5)));
+                       kTop + kHeight + 20, count_text(phase_contexts(5)[size_t(i)]));
     svg += fmt::format("<text x='{}' y='{:.0f}' text-anchor='end'>{}</text>\n", kLeft - 8, y + 4,
-                       count_text(at_step(kLeastSize, kMostSize, i, 5)));
+                       count_text(phase_sizes(5)[size_t(i)]));
   }
   svg += fmt::format(
       "<text x='{}' y='{}' text-anchor='middle'>context, tokens; upwards: "
       "parameters</text>\n",
       kLeft + kWidth / 2, kTop + kHeight + 42);
   const Contour contours[] = {
-      {"devices", &Point::devices, {8, 32, 64, 128, 512}, "#1f5fa8"},
-      {"tokens/s per user", &Point::user_tokens_per_s, {30, 100, 300, 1000}, "#2e8540"},
-      {"USD per Mtok", &Point::usd_per_mtok, {1, 10, 100}, "#b3541e"}};
+      {"devices", &PhasePoint::devices, {8, 32, 64, 128, 512}, "#1f5fa8"},
+      {"tokens/s per user", &PhasePoint::user_tokens_per_s, {30, 100, 300, 1000}, "#2e8540"},
+      {"USD per Mtok", &PhasePoint::usd_per_mtok, {1, 10, 100}, "#b3541e"}};
   double legend = kLeft;
   for (const Contour& contour : contours) {
     if (points.front().*contour.value <= 0) continue;
@@ -167,18 +126,12 @@ std::string draw(const PhaseOptions& o, const std::vector<Point>& points) {
   return svg + "</svg>\n";
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) throw Error(ErrorCode::kIo, "{}: cannot be written", path);
-}
-
-void print_table(const std::vector<Point>& points) {
+void print_table(const std::vector<PhasePoint>& points) {
   fmt::print("{:>10} {:>10} {:>10} {:>14} {:>14}\n", "context", "parameters", "devices",
              "tokens/s user", "USD per Mtok");
   for (int column = 0; column < kColumns; column += 8) {
     for (int row = 0; row < kRows; row += 6) {
-      const Point& p = points[size_t(column * kRows + row)];
+      const PhasePoint& p = points[size_t(column * kRows + row)];
       fmt::print("{:>10} {:>10} {:>10.0f} {:>14} {:>14}\n", count_text(p.context),
                  count_text(p.parameters), p.devices, short_number(p.user_tokens_per_s),
                  p.usd_per_mtok > 0 ? short_number(p.usd_per_mtok) : "not known");
@@ -192,17 +145,21 @@ int phase_command(int argc, char** argv) {
   PhaseOptions o;
   if (!parse(o, argc, argv)) return kOk;
   const Hardware hardware = require_hardware(o.on, "--on");
-  std::vector<Point> points;
-  for (int column = 0; column < kColumns; ++column) {
-    for (int row = 0; row < kRows; ++row) {
-      points.push_back(point_at(o, hardware, at_step(kLeastContext, kMostContext, column, kColumns),
-                                at_step(kLeastSize, kMostSize, row, kRows)));
+  const PhaseQuestion question{.attention = o.attention,
+                               .layers = double(o.layers),
+                               .active = o.active,
+                               .users = double(o.users),
+                               .weights = weight_format(o.weights)};
+  std::vector<PhasePoint> points;
+  for (double context : phase_contexts(kColumns)) {
+    for (double size : phase_sizes(kRows)) {
+      points.push_back(phase_point(question, hardware, context, size));
     }
   }
   if (!o.svg.empty()) write_file(o.svg, draw(o, points));
   std::string csv = "context,parameters,devices,tokens_per_s_per_user,usd_per_mtok\n";
   OrderedJson list = OrderedJson::array();
-  for (const Point& p : points) {
+  for (const PhasePoint& p : points) {
     csv += fmt::format("{:.0f},{:.6g},{:.0f},{:.4f},{}\n", p.context, p.parameters, p.devices,
                        p.user_tokens_per_s,
                        p.usd_per_mtok > 0 ? fmt::format("{:.4f}", p.usd_per_mtok) : "");

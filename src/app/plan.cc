@@ -4,11 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
 #include "app/cli.h"
 #include "app/commands.h"
 #include "app/plan_input.h"
+#include "app/plan_page.h"
 #include "app/report.h"
 #include "base/error.h"
 #include "plan/search.h"
@@ -16,16 +16,28 @@
 namespace sluice {
 namespace {
 
-// GPUs whose measured runs the constants were fitted to.
-constexpr std::string_view kChecked[] = {"H100", "H200",        "B200",
-                                         "B300", "GB200-NVL72", "GB300-NVL72"};
-
 struct PlanOptions {
-  std::string model, on, prefill_on, weights, out, cache = "bf16", draft = "none";
+  std::string model, on, prefill_on, weights, out, html, cache = "bf16", draft = "none";
   int users = 1, context = 4096, output = 1024, max_devices = 0, most = 5;
   float min_speed = 0, max_first_ms = 0, max_kw = 0, max_usd = 0;
   bool fastest = false, json = false;
 };
+
+/// The page answers for every load; what only one plan can have is refused.
+void check_page_flags(const PlanOptions& o) {
+  const std::pair<bool, const char*> others[] = {{!o.prefill_on.empty(), "--prefill-on"},
+                                                 {!o.out.empty(), "-o"},
+                                                 {o.json, "--json"},
+                                                 {o.min_speed > 0, "--min-speed"},
+                                                 {o.max_first_ms > 0, "--max-first"},
+                                                 {o.max_kw > 0, "--max-kw"},
+                                                 {o.max_usd > 0, "--max-usd"},
+                                                 {o.max_devices > 0, "--max-devices"},
+                                                 {o.most != PlanOptions().most, "--show"}};
+  for (const auto& [is_given, flag] : others) {
+    if (is_given) throw UsageError(fmt::format("{}: cannot be used with --html", flag));
+  }
+}
 
 bool parse(PlanOptions& o, int argc, char** argv) {
   CLI::App app;
@@ -39,7 +51,8 @@ bool parse(PlanOptions& o, int argc, char** argv) {
       {"sluice plan DeepSeek-V3 --on B200 --users 16 --weights 8bit",
        "sluice plan Kimi-K3 --on CS-3 --users 80 --context 96300 --weights 4bit --fastest",
        "sluice plan Kimi-K3 --on GB200,CS-3 --weights 4bit --prefill-on B200",
-       "sluice plan Meta-Llama-3.1-70B --on H100 --min-speed 60 -o plan.json"});
+       "sluice plan Meta-Llama-3.1-70B --on H100 --min-speed 60 -o plan.json",
+       "sluice plan Kimi-K3 --html plans.html"});
   add_text(app, "MODEL", "", o.model, "a name of the catalogue, a config.json, or a model on disk");
   add_text(app, "--on", "HW[,HW]", o.on, "hardware by name (see hardware/), or a profile's path");
   add_text(app, "--prefill-on", "HW", o.prefill_on,
@@ -68,8 +81,16 @@ bool parse(PlanOptions& o, int argc, char** argv) {
       ->group("Search");
   add_integer(app, "--show", o.most, 1, 1000, "plans to show (default 5)")->group("Output");
   add_text(app, "-o", "FILE", o.out, "write the plan for `sluice simulate`")->group("Output");
+  add_text(app, "--html", "FILE", o.html,
+           "write an interactive page instead: MODEL (or none) and the catalogue's main ones on "
+           "all hardware (or that of --on), 1 to 256 users, 1 Ki to 1 Mi tokens")
+      ->group("Output");
   add_switch(app, "--json", o.json, "print one object")->group("Output");
   if (!parse_flags(app, argc, argv)) return false;
+  if (!o.html.empty()) {
+    check_page_flags(o);
+    return true;
+  }
   if (o.model.empty()) throw UsageError("MODEL: expected a model, got none");
   if (o.on.empty()) throw UsageError("--on: expected hardware, got none");
   return true;
@@ -82,13 +103,7 @@ std::vector<Hardware> hardware_list(const std::string& names) {
     list.push_back(require_hardware(names.substr(at, comma - at), "--on"));
     at = comma + 1;
   }
-  if (list.size() > 2) throw UsageError("--on: expected one or two kinds of hardware");
   return list;
-}
-
-int bits_of(const WeightFormat& format) {
-  const double widest = std::max(format.matrix, format.expert);
-  return widest > 1.5 ? (format.expert < 0.75 ? 4 : 16) : widest > 0.75 ? 8 : 4;
 }
 
 /// How much a number moves the speed, one at a time.
@@ -145,14 +160,10 @@ double estimated_share(const std::vector<Influence>& all) {
   return sum > 0 ? estimated / sum : 0;
 }
 
-/// How far predictions of this kind were off where they could be checked; see `sluice validate`.
 int error_percent(const Candidate& c) {
   int percent = 0;
   for (const DeviceGroup& group : c.placement.groups) {
-    const Hardware& hardware = group.hardware;
-    const bool checked =
-        std::find(std::begin(kChecked), std::end(kChecked), hardware.name) != std::end(kChecked);
-    percent = std::max(percent, checked ? 20 : hardware.family == "wafer" ? 35 : 50);
+    percent = std::max(percent, error_percent(group.hardware));
   }
   return percent;
 }
@@ -273,7 +284,7 @@ void add_prefill(OrderedJson& json, const ModelShape& model, const Candidate& be
                                       transfer_ms));
 }
 
-Demand demand_of(const PlanOptions& o, const ModelShape& model) {
+Demand demand_of(const PlanOptions& o) {
   Demand demand{.users = double(o.users), .prompt = double(o.context), .output = double(o.output)};
   demand.min_speed = o.min_speed;
   demand.max_first_ms = o.max_first_ms;
@@ -282,8 +293,6 @@ Demand demand_of(const PlanOptions& o, const ModelShape& model) {
   demand.max_devices = o.max_devices;
   demand.fastest = o.fastest;
   demand.draft = draft_named(o.draft);
-  demand.weights = o.weights.empty() ? model.published : weight_format(o.weights);
-  demand.compute_bits = bits_of(demand.weights);
   demand.cache = o.cache == "fp8" ? CacheFormat::k8Bit : CacheFormat::k16Bit;
   return demand;
 }
@@ -321,14 +330,28 @@ OrderedJson report(const PlanOptions& o, const ModelShape& model, const Demand& 
   return json;
 }
 
+int write_page(const PlanOptions& o) {
+  PageQuestion question{
+      .model = o.model, .hardware = {}, .weights = o.weights, .demand = demand_of(o)};
+  if (!o.on.empty()) question.hardware = hardware_list(o.on);
+  Progress progress("Pricing plans", false);
+  write_file(o.html, plan_page(question, progress));
+  return kOk;
+}
+
 }  // namespace
 
 int plan_command(int argc, char** argv) {
   PlanOptions o;
   if (!parse(o, argc, argv)) return kOk;
+  if (!o.html.empty()) return write_page(o);
   const ModelShape model = find_model(o.model).shape;
-  const Demand demand = demand_of(o, model);
-  const std::vector<Candidate> all = search(model, hardware_list(o.on), demand);
+  Demand demand = demand_of(o);
+  demand.weights = o.weights.empty() ? model.published : weight_format(o.weights);
+  demand.compute_bits = compute_bits_for(demand.weights);
+  const std::vector<Hardware> hardware = hardware_list(o.on);
+  if (hardware.size() > 2) throw UsageError("--on: expected one or two kinds of hardware");
+  const std::vector<Candidate> all = search(model, hardware, demand);
   const Candidate& best = all.front();
   if (!best.fault.empty()) {
     throw Error(ErrorCode::kResource,
@@ -341,9 +364,7 @@ int plan_command(int argc, char** argv) {
     add_prefill(json, model, best, require_hardware(o.prefill_on, "--prefill-on"), demand);
   }
   if (!o.out.empty()) {
-    std::ofstream file(o.out);
-    file << placement_to_json(best.placement, o.model).dump(1) << '\n';
-    if (!file.flush()) throw Error(ErrorCode::kIo, "{}: cannot be written", o.out);
+    write_file(o.out, placement_to_json(best.placement, o.model).dump(1) + '\n');
   }
   if (o.json) {
     print_json(json);

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include "app/cli.h"
 #include "app/commands.h"
@@ -122,6 +124,118 @@ TEST(PhaseCommand, DrawsContours) {
   EXPECT_NE(read(folder / "sluice.csv").find("context,parameters,devices"), std::string::npos);
   std::filesystem::remove(folder / "sluice.svg");
   std::filesystem::remove(folder / "sluice.csv");
+}
+
+/// What a page holds between the marks of its data.
+Json data_of(const std::string& page) {
+  const std::string begin = "<script type=\"application/json\" id=\"data\">";
+  const size_t from = page.find(begin) + begin.size();
+  return parse_json(page.substr(from, page.find("</script>", from) - from), "page");
+}
+
+struct PagePoint {
+  const char *model, *hardware, *weights, *draft;
+  int users, context;
+};
+
+size_t index_named(const Json& list, const char* key, const std::string& name) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i][key] == name) return i;
+  }
+  ADD_FAILURE() << name << " is not on the page";
+  return 0;
+}
+
+/// The columns of a point, by name, with those of its plan.
+Json page_point(const Json& data, const PagePoint& p) {
+  const size_t model = index_named(data["models"], "name", p.model);
+  const size_t hardware = index_named(data["hardware"], "name", p.hardware);
+  const Json& draft = data["drafts"][index_named(data["drafts"], "name", p.draft)];
+  const auto on_axis = [&](const char* axis, const Json& value) {
+    const Json& values = data["axes"][axis];
+    const auto found = std::find(values.begin(), values.end(), value);
+    EXPECT_NE(found, values.end()) << axis << " " << value;
+    return size_t(found - values.begin());
+  };
+  size_t at = index_named(data["models"][model]["weights"], "format", p.weights);
+  at = at * data["axes"]["guesses"].size() + on_axis("guesses", draft["length"]);
+  at = at * data["axes"]["users"].size() + on_axis("users", p.users);
+  at = at * data["axes"]["context"].size() + on_axis("context", p.context);
+  const Json& grid = data["grids"][model * data["hardware"].size() + hardware];
+  Json point = {{"accepted", draft["accepted"]}};
+  for (size_t i = 0; i < data["columns"].size(); ++i) {
+    point[data["columns"][i].get<std::string>()] = grid["points"][at * data["columns"].size() + i];
+  }
+  const char* const columns[] = {"name", "devices", "weights", "usable", "usd_per_hour", "watts"};
+  for (size_t i = 0; i < std::size(columns); ++i) {
+    point[columns[i]] = grid["plans"][point["plan"].get<size_t>()][i];
+  }
+  return point;
+}
+
+TEST(PlanPage, HoldsWhatPlanPrints) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "sluice.html";
+  run(plan_command, {"Qwen3-8B", "--on", "H100,CS-3", "--html", file.string(), "--users", "7"});
+  const std::string page = read(file);
+  const Json data = data_of(page);
+  EXPECT_EQ(data["first"]["model"], "Qwen3-8B");
+  EXPECT_EQ(data["first"]["users"], 7);
+  EXPECT_GT(data["claims"].size(), 10u);
+  for (const PagePoint& p : {PagePoint{"Qwen3-8B", "H100", "published", "none", 1, 1024},
+                             PagePoint{"Qwen3-8B", "H100", "4bit", "mtp-4", 64, 16384},
+                             PagePoint{"Kimi-K3", "CS-3", "published", "dspark-7", 4, 65536},
+                             PagePoint{"Meta-Llama-3.1-70B", "H100", "8bit", "none", 16, 4096},
+                             PagePoint{"3T/150B/80/mla", "CS-3", "4bit", "eagle3-4", 16, 262144}}) {
+    std::vector<std::string> words = {p.model,
+                                      "--on",
+                                      p.hardware,
+                                      "--draft",
+                                      p.draft,
+                                      "--users",
+                                      std::to_string(p.users),
+                                      "--context",
+                                      std::to_string(p.context)};
+    if (std::string(p.weights) != "published") words.insert(words.end(), {"--weights", p.weights});
+    const Json best = json_of(plan_command, words)["best"];
+    const Json point = page_point(data, p);
+    const auto near = [&](double want, double got) {
+      EXPECT_NEAR(got, want, 1e-4 + 1e-5 * want) << p.model << " on " << p.hardware;
+    };
+    const auto of = [&](const char* column) { return point[column].get<double>(); };
+    EXPECT_EQ(point["name"], best["plan"]);
+    EXPECT_EQ(point["devices"], best["devices"]);
+    near(best["tokens_per_s_per_user"].get<double>(), 1e6 * of("accepted") / of("round_us"));
+    near(best["first_token_ms"].get<double>(), of("first_ms"));
+    near(best["usd_per_hour"].get<double>(), of("usd_per_hour"));
+    near(best["kw"].get<double>(), of("watts") / 1e3);
+    near(best["memory"]["weights_bytes"].get<double>(), of("weights"));
+    near(best["memory"]["cache_bytes"].get<double>(), of("cache_gb") * 1e9);
+    for (const char* part : {"compute", "memory", "joins", "launch", "hops", "draft"}) {
+      near(best["time_us"][part].get<double>(), of((std::string(part) + "_us").c_str()));
+    }
+  }
+  std::filesystem::remove(file);
+}
+
+TEST(PlanPage, NeedsNothingElse) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "sluice.html";
+  run(plan_command, {"--on", "H100", "--html", file.string()});
+  const std::string page = read(file);
+  EXPECT_LT(page.size(), 3'000'000u);
+  EXPECT_NE(page.find("content=\"default-src 'none';"), std::string::npos);
+  const std::regex loads(R"((src|href)\s*=(?!"data:)|url\(|@import|^import |fetch\()",
+                         std::regex::multiline);
+  const std::string before = page.substr(0, page.find("id=\"data\"")),
+                    after = page.substr(page.find("</script>"));
+  EXPECT_FALSE(std::regex_search(before, loads));
+  EXPECT_FALSE(std::regex_search(after, loads));
+  EXPECT_EQ(page.find("{{"), std::string::npos);
+  EXPECT_NE(fault(plan_command, {"--html", file.string(), "--min-speed", "5"}).find("--min-speed"),
+            std::string::npos);
+  EXPECT_NE(fault(plan_command, {"--html", file.string(), "--on", "EPYC-9965"})
+                .find("expected hardware that can be priced: EPYC-9965: link_bandwidth"),
+            std::string::npos);
+  std::filesystem::remove(file);
 }
 
 TEST(ValidateCommand, JudgesRowsAndWritesThem) {

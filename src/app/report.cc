@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
+
+#include "base/error.h"
 
 namespace sluice {
 namespace {
@@ -53,6 +56,12 @@ Json timing_to_json(const StageTiming& timing, double n) {
 
 void print_json(const Json& json) { print_line(json); }
 void print_json(const OrderedJson& json) { print_line(json); }
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) throw Error(ErrorCode::kIo, "{}: cannot be written", path);
+}
 
 Progress::Progress(std::string what, bool quiet)
     : what_(std::move(what)), is_shown_(!quiet && isatty(STDERR_FILENO) != 0) {}

@@ -24,6 +24,9 @@ Json timing_to_json(const StageTiming& timing, double n);
 void print_json(const Json& json);
 void print_json(const OrderedJson& json);
 
+/// Throws kIo.
+void write_file(const std::string& path, const std::string& text);
+
 /// A bar on standard error while it is a terminal; nothing otherwise.
 class Progress {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -11,6 +12,10 @@ namespace {
 
 constexpr double kMicro = 1e6;
 constexpr double kHoursOfCapital = 4 * 8766;  // written off in four years
+
+// GPUs whose measured runs the constants were fitted to.
+constexpr std::string_view kChecked[] = {"H100", "H200",        "B200",
+                                         "B300", "GB200-NVL72", "GB300-NVL72"};
 
 struct KnownDraft {
   const char* name;
@@ -160,16 +165,20 @@ void add_groups(std::vector<Placement>& out, const ModelShape& model, const Hard
                 const Demand& demand) {
   const bool has_experts = std::any_of(model.blocks.begin(), model.blocks.end(),
                                        [](const PartShape& p) { return p.n_experts > 0; });
-  const int parts = int(model.blocks.size()) + 1;
+  const std::vector<double> bytes = block_bytes(model, demand);
+  std::map<int, Plan> plans;  // by the number of stages
+  for (int stages : {1, 2, 4, 8}) {
+    if (stages <= int(bytes.size())) plans[stages] = split_by_cost(bytes, stages);
+  }
   for (int devices : powers_of_two(hardware.devices_per_node)) {
     for (int data : powers_of_two(has_experts ? devices : 1)) {
       for (int expert :
            has_experts&& devices > 1 ? std::vector<int>{1, devices} : std::vector<int>{1}) {
         if (data > 1 && expert == 1) continue;  // experts of several replicas spread over them
-        for (int stages : {1, 2, 4, 8}) {
-          if (stages > parts || (stages > 1 && data > 1)) continue;
+        for (const auto& [stages, plan] : plans) {
+          if (stages > 1 && data > 1) continue;
           Placement placement = empty_placement(demand);
-          placement.plan = split_by_cost(block_bytes(model, demand), stages);
+          placement.plan = plan;
           const DeviceGroup group{
               .hardware = hardware, .tensor = devices / data, .data = data, .expert = expert};
           placement.groups.assign(size_t(stages), group);
@@ -268,11 +277,14 @@ std::optional<double> Candidate::joules_per_token() const {
   return *watts / tokens_per_s;
 }
 
-Candidate price(const ModelShape& model, Placement placement, const Demand& demand) {
-  const CostModel cost(model, std::move(placement));
-  Candidate c{.name = name_of(cost.placement()), .placement = cost.placement()};
-  const int stages = int(c.placement.groups.size());
-  for (const DeviceGroup& group : c.placement.groups) c.devices += group.devices();
+namespace {
+
+/// Without the placement, which the caller has.
+Candidate price_on(const CostModel& cost, const Demand& demand) {
+  const Placement& placement = cost.placement();
+  Candidate c{.name = name_of(placement)};
+  const int stages = int(placement.groups.size());
+  for (const DeviceGroup& group : placement.groups) c.devices += group.devices();
   // Users travel in as many batches as there are stages, so that every stage has one.
   const double batches = std::clamp(demand.users, 1.0, double(stages));
   const double rows = 1 + demand.draft.length;
@@ -291,14 +303,14 @@ Candidate price(const ModelShape& model, Placement placement, const Demand& dema
     least_room = std::min(least_room, room);
   }
   // A guess costs one layer, and the drafter waits for none of the hops.
-  c.draft_us = demand.draft.length * c.time.total_us() * 2 / double(model.blocks.size());
+  c.draft_us = demand.draft.length * c.time.total_us() * 2 / double(cost.model().blocks.size());
   const double round_us =
       std::max(c.time.total_us() + c.hops_us + c.draft_us, batches * c.slowest_stage_us);
   c.token_us = round_us / demand.draft.accepted;
   c.tokens_per_s = demand.users * c.user_tokens_per_s();
   c.first_ms = cost.latency_us(prefill_shape(demand.prompt, 0)) / 1e3;
-  c.usd_per_hour = sum_of_devices(c.placement, per_hour);
-  c.watts = sum_of_devices(c.placement, [](const Hardware& hardware) -> std::optional<double> {
+  c.usd_per_hour = sum_of_devices(placement, per_hour);
+  c.watts = sum_of_devices(placement, [](const Hardware& hardware) -> std::optional<double> {
     const Quantity* const power = hardware.find("power");
     return power == nullptr ? std::nullopt : std::optional(power->value);
   });
@@ -306,8 +318,8 @@ Candidate price(const ModelShape& model, Placement placement, const Demand& dema
   return c;
 }
 
-std::vector<Candidate> search(const ModelShape& model, const std::vector<Hardware>& hardware,
-                              const Demand& demand) {
+std::vector<Placement> placements_of(const ModelShape& model, const std::vector<Hardware>& hardware,
+                                     const Demand& demand) {
   for (const Hardware& one : hardware) devices_for(one, 1);  // has memory to load a model into
   std::vector<Placement> placements;
   if (hardware.size() == 2) {
@@ -317,18 +329,59 @@ std::vector<Candidate> search(const ModelShape& model, const std::vector<Hardwar
   } else {
     add_groups(placements, model, hardware[0], demand);
   }
+  return placements;
+}
+
+bool is_better(const Candidate& a, const Candidate& b, const Demand& demand) {
+  if (a.fault.empty() != b.fault.empty()) return a.fault.empty();
+  if (a.fullest.fits() != b.fullest.fits()) return a.fullest.fits();
+  if (!a.fault.empty()) return a.short_by < b.short_by;
+  return rank(a, demand) < rank(b, demand);
+}
+
+}  // namespace
+
+Candidate price(const ModelShape& model, Placement placement, const Demand& demand) {
+  const CostModel cost(model, std::move(placement));
+  Candidate c = price_on(cost, demand);
+  c.placement = cost.placement();
+  return c;
+}
+
+std::vector<Candidate> search(const ModelShape& model, const std::vector<Hardware>& hardware,
+                              const Demand& demand) {
   std::vector<Candidate> candidates;
-  for (Placement& placement : placements) {
+  for (Placement& placement : placements_of(model, hardware, demand)) {
     candidates.push_back(price(model, std::move(placement), demand));
   }
   std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](const Candidate& a, const Candidate& b) {
-                     if (a.fault.empty() != b.fault.empty()) return a.fault.empty();
-                     if (a.fullest.fits() != b.fullest.fits()) return a.fullest.fits();
-                     if (!a.fault.empty()) return a.short_by < b.short_by;
-                     return rank(a, demand) < rank(b, demand);
-                   });
+                   [&](const Candidate& a, const Candidate& b) { return is_better(a, b, demand); });
   return candidates;
+}
+
+std::vector<Candidate> best_by_draft(const ModelShape& model, const std::vector<Hardware>& hardware,
+                                     Demand demand, const std::vector<Draft>& drafts) {
+  std::vector<Candidate> best(drafts.size());
+  for (Placement& placement : placements_of(model, hardware, demand)) {
+    const CostModel cost(model, std::move(placement));
+    for (size_t i = 0; i < drafts.size(); ++i) {
+      demand.draft = drafts[i];
+      Candidate c = price_on(cost, demand);
+      if (best[i].devices == 0 || is_better(c, best[i], demand)) best[i] = std::move(c);
+    }
+  }
+  return best;
+}
+
+int compute_bits_for(const WeightFormat& format) {
+  const double widest = std::max(format.matrix, format.expert);
+  return widest > 1.5 ? (format.expert < 0.75 ? 4 : 16) : widest > 0.75 ? 8 : 4;
+}
+
+int error_percent(const Hardware& hardware) {
+  const bool is_checked =
+      std::find(std::begin(kChecked), std::end(kChecked), hardware.name) != std::end(kChecked);
+  return is_checked ? 20 : hardware.family == "wafer" ? 35 : 50;
 }
 
 }  // namespace sluice

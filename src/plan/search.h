@@ -66,6 +66,17 @@ Candidate price(const ModelShape& model, Placement placement, const Demand& dema
 std::vector<Candidate> search(const ModelShape& model, const std::vector<Hardware>& hardware,
                               const Demand& demand);
 
+/// The first of search() for each draft, without its placement; cheaper than one by one.
+std::vector<Candidate> best_by_draft(const ModelShape& model, const std::vector<Hardware>& hardware,
+                                     Demand demand, const std::vector<Draft>& drafts);
+
+/// The arithmetic of matrices that suits their format: 16, 8 or 4 bits.
+int compute_bits_for(const WeightFormat& format);
+
+/// How far predictions for such devices were off where they could be checked, in percent; see
+/// `sluice validate`.
+int error_percent(const Hardware& hardware);
+
 /// {"model", "n_blocks", "stages": [{..., "hardware", "tensor", "data", "expert"}], "weights",
 /// "cache", "compute_bits", ...}: a plan that engine, planner and simulator read.
 OrderedJson placement_to_json(const Placement& placement, const std::string& model);

@@ -28,19 +28,26 @@ const char* content_type(std::string_view name) {
 
 bool is_page(std::string_view path) { return path == "/" || path.starts_with(kUrl); }
 
+std::string_view page_file(std::string_view name) {
+  for (const EmbeddedFile& file : page_files()) {
+    if (std::string_view(file.file).substr(kFolder.size()) == name) return file.text;
+  }
+  return {};
+}
+
 HttpResponse page_response(std::string_view path) {
   const std::string_view name = path == "/" ? "index.html" : path.substr(kUrl.size());
-  for (const EmbeddedFile& file : page_files()) {
-    if (std::string_view(file.file).substr(kFolder.size()) != name) continue;
-    return {.status = 200,
-            .body = file.text,
-            .content_type = content_type(name),
-            .headers = {{"Content-Security-Policy", kPolicy},
-                        {"X-Content-Type-Options", "nosniff"},
-                        {"Referrer-Policy", "no-referrer"},
-                        {"Cache-Control", "no-cache"}}};
+  const std::string_view text = page_file(name);
+  if (text.empty()) {
+    return http_error(404, "The page has no such file.", "invalid_request_error", "", "not_found");
   }
-  return http_error(404, "The page has no such file.", "invalid_request_error", "", "not_found");
+  return {.status = 200,
+          .body = std::string(text),
+          .content_type = content_type(name),
+          .headers = {{"Content-Security-Policy", kPolicy},
+                      {"X-Content-Type-Options", "nosniff"},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"Cache-Control", "no-cache"}}};
 }
 
 }  // namespace sluice

@@ -5,8 +5,8 @@ import {MessageList} from './messages.js';
 import {PipelineView} from './pipeline.js';
 import {price_of, Settings} from './settings.js';
 import {load_conversations, new_conversation, save_conversations} from './store.js';
+import {connect_theme} from './theme.js';
 
-const kThemes = ['system', 'light', 'dark'];
 const kPanels = ['list', 'settings', 'pipeline'];
 
 let conversations = load_conversations();
@@ -158,12 +158,6 @@ function show_panel(name, shown) {
 
 const toggle_panel = (name) => show_panel(name, find(name).hidden);
 
-function apply_theme() {
-  const theme = settings.values.theme ?? 'system';
-  document.documentElement.dataset.theme = theme;
-  find('theme').textContent = {system: 'Theme', light: 'Light', dark: 'Dark'}[theme];
-}
-
 async function load_models() {
   try {
     models = (await get_json('/v1/models', settings.values.key)).data;
@@ -214,11 +208,7 @@ function connect() {
   find('stop').onclick = stop;
   find('new').onclick = kKeys.n;
   for (const name of kPanels) find(`show-${name}`).onclick = () => toggle_panel(name);
-  find('theme').onclick = () => {
-    const next = (kThemes.indexOf(settings.values.theme ?? 'system') + 1) % kThemes.length;
-    settings.set('theme', kThemes[next]);
-    apply_theme();
-  };
+  connect_theme(find('theme'), settings.values.theme, (theme) => settings.set('theme', theme));
   find('model').onchange = () => {
     settings.set('model', find('model').value);
     show_tally();
@@ -229,7 +219,6 @@ function connect() {
 
 connect();
 fit_input();
-apply_theme();
 load_models();
 const is_wide = matchMedia('(min-width: 901px)').matches;
 show_panel('list', is_wide);

@@ -1,0 +1,380 @@
+#include "app/plan_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "app/plan_input.h"
+#include "base/embedded.h"
+#include "base/error.h"
+#include "plan/claims.h"
+#include "plan/hypothetical.h"
+#include "plan/phase.h"
+#include "serve/page.h"
+
+namespace sluice {
+
+std::span<const EmbeddedFile> plan_page_files();
+
+namespace {
+
+constexpr const char* kMainModels[] = {
+    "Kimi-K3",           "DeepSeek-V4-Pro",    "DeepSeek-V3.2",
+    "GLM-5.2",           "gpt-oss-120b",       "NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16",
+    "Qwen3.5-397B-A17B", "Meta-Llama-3.1-70B", "3T/150B/80/mla"};
+constexpr double kUsers[] = {1, 4, 16, 64, 256};
+constexpr double kContexts[] = {1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20};
+constexpr int kGuesses[] = {0, 1, 4, 7};
+constexpr const char* kColumns[] = {"plan",      "round_us", "compute_us", "memory_us", "joins_us",
+                                    "launch_us", "hops_us",  "draft_us",   "first_ms",  "cache_gb"};
+constexpr int kPhaseContexts = 17, kPhaseSizes = 13;  // every second point of `sluice phase`
+constexpr double kGiga = 1e9;
+constexpr unsigned kMaxThreads = 8;
+constexpr auto kProgressInterval = std::chrono::milliseconds(100);
+constexpr double kWorthOffering = 0.97;  // of the published bytes: a narrower format
+
+struct PageModel {
+  ModelShape shape;
+  std::vector<WeightFormat> weights;  // the published one first
+};
+
+PageModel page_model(const std::string& name, const std::string& wanted_weights) {
+  PageModel model{.shape = find_model(name).shape, .weights = {}};
+  model.weights = {model.shape.published};
+  const double published = weights_bytes(model.shape, model.shape.published);
+  for (const char* format : {"bf16", "8bit", "4bit"}) {
+    const WeightFormat other = weight_format(format);
+    if (format == wanted_weights ||
+        weights_bytes(model.shape, other) < kWorthOffering * published) {
+      model.weights.push_back(other);
+    }
+  }
+  return model;
+}
+
+OrderedJson model_to_json(const PageModel& model, CacheFormat cache) {
+  const ModelShape& shape = model.shape;
+  OrderedJson json = {{"name", shape.name},
+                      {"source", shape.source},
+                      {"parameters", shape.parameters()},
+                      {"active", shape.active_parameters()},
+                      {"layers", shape.n_layers}};
+  double per_token = 0, state = 0;
+  for (const PartShape& part : shape.blocks) {
+    per_token += cache_bytes_per_token(part, cache);
+    state += state_bytes(part, cache);
+  }
+  json["cache_bytes_per_token"] = per_token;
+  json["state_bytes"] = state;
+  for (const WeightFormat& format : model.weights) {
+    const bool is_published = &format == &model.weights.front();
+    json["weights"].push_back({{"format", is_published ? "published" : format.name},
+                               {"name", format.name},
+                               {"bytes", std::ceil(weights_bytes(shape, format))}});
+  }
+  json["not_counted"] = shape.not_counted;
+  return json;
+}
+
+OrderedJson hardware_to_json(const Hardware& hardware) {
+  OrderedJson json = {{"name", hardware.name},
+                      {"family", hardware.family},
+                      {"error_percent", error_percent(hardware)}};
+  for (const auto& [name, q] : hardware.numbers) {
+    json["numbers"][name] = {{"value", q.value}, {"low", q.low},   {"high", q.high},
+                             {"unit", q.unit},   {"kind", q.kind}, {"source", q.source}};
+  }
+  return json;
+}
+
+OrderedJson claims_to_json() {
+  OrderedJson json = OrderedJson::array();
+  for (const Verdict& v : check_claims(shipped_claims(), "claims")) {
+    json.push_back({{"id", v.id},
+                    {"claim", v.claim},
+                    {"verdict", v.verdict},
+                    {"why", v.why},
+                    {"sets", v.sets},
+                    {"kind", v.kind},
+                    {"source", v.source}});
+  }
+  return json;
+}
+
+struct Axes {
+  std::vector<double> users{std::begin(kUsers), std::end(kUsers)};
+  std::vector<double> contexts{std::begin(kContexts), std::end(kContexts)};
+  std::vector<int> guesses{std::begin(kGuesses), std::end(kGuesses)};
+};
+
+/// {"plans": [...], "points": [numbers]}: kColumns of a point for each format, number of guesses,
+/// users and context, in this order. Written as text: there are hundreds of thousands of numbers.
+class GridWriter {
+ public:
+  void add(const Candidate& c) {
+    const auto or_null = [](const std::optional<double>& value) {
+      return value ? fmt::format("{:.6g}", *value) : std::string("null");
+    };
+    const std::string plan =
+        fmt::format("[{},{},{:.0f},{:.0f},{},{}]", OrderedJson(c.name).dump(), c.devices,
+                    std::ceil(c.fullest.weights_bytes), std::floor(c.fullest.usable_bytes),
+                    or_null(c.usd_per_hour), or_null(c.watts));
+    const auto [found, is_new] = plans_.try_emplace(plan, plans_.size());
+    if (is_new) list_ += (list_.empty() ? "" : ",") + plan;
+    points_ += fmt::format("{}{}", points_.empty() ? "" : ",", found->second);
+    for (double value :
+         {c.token_us, c.time.compute_us, c.time.memory_us, c.time.collective_us, c.time.launch_us,
+          c.hops_us, c.draft_us, c.first_ms, c.fullest.cache_bytes / kGiga}) {
+      points_ += fmt::format(",{:.6g}", value);
+    }
+  }
+  std::string text() const {
+    return fmt::format("{{\"plans\":[{}],\"points\":[{}]}}", list_, points_);
+  }
+
+ private:
+  std::map<std::string, size_t> plans_;
+  std::string list_, points_;
+};
+
+std::string grid_of(const PageModel& model, const Hardware& hardware, Demand demand,
+                    const Axes& axes) {
+  std::vector<Draft> drafts;
+  for (int n : axes.guesses) drafts.push_back({.method = "", .length = n, .accepted = 1});
+  GridWriter out;
+  const size_t loads = axes.users.size() * axes.contexts.size();
+  for (const WeightFormat& format : model.weights) {
+    demand.weights = format;
+    demand.compute_bits = compute_bits_for(format);
+    std::vector<std::vector<Candidate>> best;  // by load, then draft
+    for (double users : axes.users) {
+      for (double context : axes.contexts) {
+        demand.users = users;
+        demand.prompt = context;
+        best.push_back(best_by_draft(model.shape, {hardware}, demand, drafts));
+      }
+    }
+    for (size_t draft = 0; draft < drafts.size(); ++draft) {
+      for (size_t load = 0; load < loads; ++load) out.add(best[load][draft]);
+    }
+  }
+  return out.text();
+}
+
+/// What `sluice phase` answers by default.
+PhaseQuestion phase_question(const std::string& attention) {
+  return {.attention = attention, .weights = weight_format("4bit")};
+}
+
+/// For each kind of attention {"devices", "speed", "usd"}: values by context, then size.
+std::string phases_of(const Hardware& hardware) {
+  std::vector<std::string> kinds;
+  for (const std::string& attention : attention_names()) {
+    const PhaseQuestion question = phase_question(attention);
+    std::vector<std::string> devices, speed, usd;
+    for (double context : phase_contexts(kPhaseContexts)) {
+      for (double size : phase_sizes(kPhaseSizes)) {
+        const PhasePoint point = phase_point(question, hardware, context, size);
+        devices.push_back(fmt::format("{:.0f}", point.devices));
+        speed.push_back(fmt::format("{:.6g}", point.user_tokens_per_s));
+        usd.push_back(point.usd_per_mtok > 0 ? fmt::format("{:.6g}", point.usd_per_mtok) : "null");
+      }
+    }
+    kinds.push_back(fmt::format("{{\"devices\":[{}],\"speed\":[{}],\"usd\":[{}]}}",
+                                fmt::join(devices, ","), fmt::join(speed, ","),
+                                fmt::join(usd, ",")));
+  }
+  return fmt::format("[{}]", fmt::join(kinds, ","));
+}
+
+/// The text of `json` with further members: lists of values that are texts already.
+std::string with_members(
+    const OrderedJson& json,
+    std::initializer_list<std::pair<const char*, std::vector<std::string>>> lists) {
+  std::string text = json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  text.pop_back();
+  for (const auto& [name, values] : lists) {
+    text += fmt::format(",\"{}\":[{}]", name, fmt::join(values, ","));
+  }
+  return text + "}";
+}
+
+/// Runs job(0) .. job(n - 1) on several threads; rethrows the first exception.
+void run_jobs(size_t n, Progress& progress, const std::function<void(size_t)>& job) {
+  std::atomic<size_t> next = 0, done = 0;
+  std::exception_ptr fault;
+  std::mutex mutex;
+  const auto work = [&] {
+    for (size_t i; (i = next++) < n; ++done) {
+      try {
+        job(i);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (fault == nullptr) fault = std::current_exception();
+        next = n;
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  const unsigned n_threads = std::clamp(std::thread::hardware_concurrency(), 1U, kMaxThreads);
+  for (unsigned t = 0; t < n_threads; ++t) threads.emplace_back(work);
+  while (done < n && next < n) {
+    progress.update(double(done) / double(n));
+    std::this_thread::sleep_for(kProgressInterval);
+  }
+  for (std::thread& thread : threads) thread.join();
+  progress.clear();
+  if (fault != nullptr) std::rethrow_exception(fault);
+}
+
+/// Those that can be priced with any number of devices; why not goes to `refused`.
+std::vector<Hardware> priceable(const std::vector<Hardware>& all, const ModelShape& model,
+                                const Demand& demand, OrderedJson& refused) {
+  std::vector<Hardware> hardware;
+  for (const Hardware& one : all) {
+    try {
+      best_by_draft(model, {one}, demand, {demand.draft});
+      hardware.push_back(one);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported) throw;
+      refused.push_back({{"name", one.name}, {"why", error.what()}});
+    }
+  }
+  if (hardware.empty()) {
+    throw Error(ErrorCode::kUnsupported, "--on: expected hardware that can be priced: {}",
+                refused.front()["why"].get<std::string>());
+  }
+  return hardware;
+}
+
+std::vector<PageModel> page_models(const PageQuestion& question) {
+  std::vector<std::string> names;
+  if (!question.model.empty()) names.push_back(question.model);
+  for (const char* name : kMainModels) {
+    if (name != question.model) names.emplace_back(name);
+  }
+  std::vector<PageModel> models;
+  for (const std::string& name : names) models.push_back(page_model(name, question.weights));
+  return models;
+}
+
+OrderedJson drafts_of(const Axes& axes) {
+  OrderedJson json = OrderedJson::array();
+  for (const std::string& name : draft_names()) {
+    const Draft draft = draft_named(name);
+    const auto found = std::find(axes.guesses.begin(), axes.guesses.end(), draft.length);
+    if (found == axes.guesses.end()) continue;
+    json.push_back({{"name", name},
+                    {"length", draft.length},
+                    {"accepted", draft.accepted},
+                    {"source", draft.source}});
+  }
+  return json;
+}
+
+std::string page_data(const PageQuestion& question, Progress& progress) {
+  Axes axes;
+  if (std::find(axes.guesses.begin(), axes.guesses.end(), question.demand.draft.length) ==
+      axes.guesses.end()) {
+    axes.guesses.push_back(question.demand.draft.length);
+  }
+  const std::vector<PageModel> models = page_models(question);
+  OrderedJson refused = OrderedJson::array();
+  std::vector<Hardware> offered = question.hardware;
+  if (offered.empty()) {
+    for (const std::string& name : hardware_names()) offered.push_back(*find_hardware(name));
+  }
+  const std::vector<Hardware> hardware =
+      priceable(offered, models.front().shape, question.demand, refused);
+  std::vector<std::string> grids(models.size() * hardware.size()), phases(hardware.size());
+  run_jobs(grids.size() + phases.size(), progress, [&](size_t i) {
+    const Hardware& one = hardware[i % hardware.size()];
+    if (i < grids.size())
+      grids[i] = grid_of(models[i / hardware.size()], one, question.demand, axes);
+    else
+      phases[i - grids.size()] = phases_of(one);
+  });
+  OrderedJson json = {
+      {"first",
+       {{"model", models.front().shape.name},
+        {"weights", question.weights.empty() ? "published" : question.weights},
+        {"draft", question.demand.draft.method},
+        {"users", question.demand.users},
+        {"context", question.demand.prompt}}},
+      {"output", question.demand.output},
+      {"cache", question.demand.cache == CacheFormat::k8Bit ? "fp8" : "bf16"},
+      {"ranked", question.demand.fastest ? "fastest" : "cheapest"},
+      {"axes", {{"guesses", axes.guesses}, {"users", axes.users}, {"context", axes.contexts}}},
+      {"columns", std::vector<std::string>(std::begin(kColumns), std::end(kColumns))},
+      {"drafts", drafts_of(axes)},
+      {"refused", refused},
+      {"claims", claims_to_json()}};
+  for (const PageModel& model : models) {
+    json["models"].push_back(model_to_json(model, question.demand.cache));
+  }
+  for (const Hardware& one : hardware) json["hardware"].push_back(hardware_to_json(one));
+  const PhaseQuestion phase = phase_question("");
+  json["phase"] = {{"contexts", phase_contexts(kPhaseContexts)},
+                   {"sizes", phase_sizes(kPhaseSizes)},
+                   {"attention", attention_names()},
+                   {"layers", phase.layers},
+                   {"active", phase.active},
+                   {"users", phase.users},
+                   {"weights", phase.weights.name}};
+  return with_members(json, {{"grids", grids}, {"phases", phases}});
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+}
+
+/// Modules become one script: imports go, exports are plain declarations.
+std::string join_modules(std::initializer_list<std::string_view> modules) {
+  std::string script;
+  for (std::string_view module : modules) {
+    for (size_t at = 0; at < module.size();) {
+      const size_t end = std::min(module.find('\n', at), module.size() - 1) + 1;
+      std::string_view line = module.substr(at, end - at);
+      at = end;
+      if (line.starts_with("import ")) continue;
+      if (line.starts_with("export ")) line.remove_prefix(std::string_view("export ").size());
+      script += line;
+    }
+  }
+  return script;
+}
+
+std::string_view plan_page_file(std::string_view name) {
+  for (const EmbeddedFile& file : plan_page_files()) {
+    if (std::string_view(file.file).ends_with(name)) return file.text;
+  }
+  throw Error(ErrorCode::kNotFound, "{}: not compiled in", name);
+}
+
+}  // namespace
+
+std::string plan_page(const PageQuestion& question, Progress& progress) {
+  std::string data = page_data(question, progress);
+  replace_all(data, "<", "\\u003c");  // nothing in it can end the element that holds it
+  std::string page(plan_page_file("/index.html"));
+  replace_all(page, "{{style}}",
+              std::string(page_file("theme.css")) + std::string(plan_page_file("/plan.css")));
+  replace_all(page, "{{script}}",
+              join_modules({page_file("dom.js"), page_file("theme.js"), plan_page_file("/grid.js"),
+                            plan_page_file("/numbers.js"), plan_page_file("/charts.js"),
+                            plan_page_file("/main.js")}));
+  replace_all(page, "{{data}}", data);
+  return page;
+}
+
+}  // namespace sluice

@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Uses the page of `sluice plan --html` as a person would, in headless Chromium.
+
+Usage: plan_test.py SLUICE [unittest arguments]; exit code 77 without Chromium.
+"""
+
+import json
+from pathlib import Path
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import webdriver
+
+# How far the page may be from `sluice plan` between the points of its grid, relative.
+WORST, USUAL = 0.15, 0.05
+
+
+def plan(model, hardware, **flags):
+    """What `sluice plan --json` says."""
+    words = [SLUICE, "plan", model, "--on", hardware, "--json"]
+    for name, value in flags.items():
+        words += [f"--{name}", str(value)]
+    return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+
+
+def short(value):
+    """As the page writes numbers."""
+    digits = 0 if value >= 100 or value == 0 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f"{value:,.{digits}f}"
+
+
+class PlanCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = cls.page = webdriver.Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        self.page.resize(1280, 800)
+        self.page.prefer("light")
+        self.page.open("about:blank")
+        self.page.open(FILE.as_uri())
+
+    def tearDown(self):
+        self.assertEqual(self.page.complaints(), [])
+
+    def choose(self, field, text):
+        """The option that contains `text`."""
+        self.page.run("""
+            const field = document.querySelector(arguments[0]);
+            field.selectedIndex = [...field.options].findIndex((o) => o.text.includes(arguments[1]));
+            field.dispatchEvent(new Event('change'));""", f"#{field}", text)
+
+    def load(self, users, context):
+        self.page.run("""
+            for (const [id, value] of Object.entries(arguments[0])) {
+              const field = document.getElementById(id);
+              field.value = value;
+              field.dispatchEvent(new Event('input'));
+            }""", {"users": users, "context": context})
+
+    def tile(self, name):
+        return self.page.run("""
+            const tile = [...document.querySelectorAll('#tiles > div')].find(
+                (div) => div.querySelector('dt').textContent === arguments[0]);
+            return tile.querySelector('.number').textContent;""", name)
+
+    def how(self):
+        return self.page.text("#how")
+
+
+class AnswerTest(PlanCase):
+    def check(self, best):
+        self.assertEqual(self.tile("One user"), short(best["tokens_per_s_per_user"]))
+        self.assertEqual(self.tile("All users"), short(best["tokens_per_s"]))
+        self.assertEqual(self.tile("First token, alone"), short(best["first_token_ms"]))
+        self.assertEqual(self.tile("Price of output"), short(best["usd_per_mtok"]))
+        self.assertEqual(self.tile("Energy"), short(best["joules_per_token"]))
+        self.assertIn(best["plan"], self.page.text("#headline"))
+
+    def test_grid_points_are_what_plan_prints(self):
+        self.assertIn("Kimi-K3", self.page.text("#headline"))
+        self.choose("hardware", "CS-3")
+        self.choose("draft", "dspark-7")
+        self.load(16, 65536)
+        self.assertIn("exactly", self.how())
+        self.check(plan("Kimi-K3", "CS-3", users=16, context=65536, draft="dspark-7")["best"])
+        self.choose("model", "Meta-Llama-3.1-70B")
+        self.choose("hardware", "H100")
+        self.choose("weights", "8bit")
+        self.choose("draft", "none")
+        self.load(64, 4096)
+        best = plan("Meta-Llama-3.1-70B", "H100", users=64, context=4096, weights="8bit")["best"]
+        self.check(best)
+        times = self.page.run("return [...document.querySelectorAll('#time .number')].map("
+                              "(n) => n.textContent)")
+        self.assertEqual(times[:6], [f"{short(best['time_us'][part])} µs" for part in (
+            "memory", "compute", "joins", "launch", "hops", "draft")])
+
+    def test_between_points_it_is_close_or_says_what_it_shows(self):
+        self.choose("hardware", "H100")
+        errors = []
+        for model in ("Meta-Llama-3.1-70B", "gpt-oss-120b", "DeepSeek-V4-Pro"):
+            self.choose("model", model)
+            for users, context in ((2, 8192), (9, 2500), (32, 32768), (150, 2048), (40, 12000)):
+                self.load(users, context)
+                if "interpolated" not in self.how():
+                    self.assertIn("the plan of the next point", self.how())
+                    continue
+                best = plan(model, "H100", users=users, context=context)["best"]
+                shown = float(self.tile("One user").replace(",", ""))
+                errors.append(abs(shown / best["tokens_per_s_per_user"] - 1))
+        errors.sort()
+        print(f"\nbetween points: {len(errors)} loads, median {100 * errors[len(errors) // 2]:.1f} %, "
+              f"worst {100 * errors[-1]:.1f} %")
+        self.assertGreater(len(errors), 3)
+        self.assertLess(errors[-1], WORST)
+        self.assertLess(errors[len(errors) // 2], USUAL)
+
+    def test_a_model_that_does_not_fit_says_by_how_much(self):
+        self.choose("model", "3T/150B")
+        self.choose("weights", "4bit")
+        self.choose("hardware", "H100")
+        self.load(256, 1048576)
+        self.assertRegex(self.page.text("#fault"), r"needs .* per device, .* are usable: .* too little")
+        self.assertIn("too little per device", self.page.text("#machines tbody tr:last-child"))
+        self.load(1, 1024)
+        self.assertFalse(self.page.visible("#fault"))
+
+    def test_the_address_keeps_what_is_chosen(self):
+        self.choose("hardware", "CS-3")
+        self.load(20, 3000)
+        self.assertIn("hardware=CS-3", self.page.run("return location.hash"))
+        self.page.run("location.reload()")
+        self.page.wait(lambda: self.page.run("return document.querySelector('#users').value") == "20",
+                       "the same load")
+        self.assertIn("CS-3", self.page.text("#headline"))
+
+
+class UseTest(PlanCase):
+    def test_every_number_says_where_it_is_from(self):
+        self.choose("hardware", "CS-3")
+        silent = self.page.run("""
+            const silent = [];
+            for (const node of document.querySelectorAll('.number')) {
+              node.focus();
+              const text = document.querySelector('#source').textContent;
+              if (node.getAttribute('aria-describedby') !== 'source' || text.length < 10) silent.push(text);
+            }
+            return silent;""")
+        self.assertEqual(silent, [])
+        self.page.run("document.querySelector('#tiles .number').focus()")
+        self.assertIn("Cerebras, WSE-3 and CS-3 data sheet", self.page.text("#source"))
+        self.page.press("Escape")
+        self.assertFalse(self.page.visible("#source"))
+
+    def test_keys(self):
+        first = self.tile("First token, alone")
+        self.page.run("document.querySelector('#context-slider').focus()")
+        self.page.press("ArrowRight")
+        self.page.press("ArrowRight")
+        self.assertNotEqual(self.tile("First token, alone"), first)
+        reading = self.page.text("#phase-reading")
+        self.page.run("document.querySelector('#phase').focus()")
+        self.page.press("ArrowUp")
+        self.assertNotEqual(self.page.text("#phase-reading"), reading)
+
+    def test_the_diagram_reads_points_of_phase(self):
+        self.choose("hardware", "CS-3")
+        self.choose("attention", "gqa")
+        self.page.run("document.querySelector('#phase').focus()")
+        for key in ["ArrowLeft"] * 17 + ["ArrowDown"] * 13:
+            self.page.press(key)
+        points = json.loads(subprocess.run(
+            [SLUICE, "phase", "--on", "CS-3", "--attention", "gqa", "--json"], check=True,
+            capture_output=True, text=True).stdout)["points"]
+        self.assertIn(f"1,024 tokens, 10B parameters: {points[0]['devices']:,.0f} × CS-3, "
+                      f"{short(points[0]['tokens_per_s_per_user'])} tokens/s",
+                      self.page.text("#phase-reading"))
+        self.assertGreater(self.page.count("#phase .contour"), 1)
+
+    def test_claims(self):
+        self.assertIn("circular 150B parameters are active",
+                      " ".join(self.page.text("#claims").split()))
+        self.page.click("#claims summary")
+        self.assertTrue(self.page.visible("#claims details p"))
+
+    def test_other_hardware_is_a_click_away(self):
+        self.assertEqual(self.page.count("#machines tbody tr"), self.page.count("#hardware option"))
+        self.page.click("#machines tbody tr:nth-child(2) .quiet")
+        self.assertEqual(self.page.text("#machines tr[aria-current=true] .quiet"),
+                         self.page.run("return document.querySelector('#hardware').selectedOptions[0].text"))
+
+    def test_themes_and_a_phone(self):
+        ground = "return getComputedStyle(document.body).backgroundColor"
+        light = self.page.run(ground)
+        self.page.prefer("dark")
+        self.assertNotEqual(self.page.run(ground), light)
+        self.page.click("#theme")
+        self.assertEqual(self.page.run(ground), light)
+        self.page.resize(390, 844)
+        self.assertTrue(self.page.run("const page = document.documentElement;"
+                                      "return page.scrollWidth === page.clientWidth"))
+        self.page.run("document.querySelector('#tiles div:nth-child(4) .number').focus()")
+        box = self.page.run("return document.querySelector('#source').getBoundingClientRect().toJSON()")
+        self.assertTrue(box["left"] >= 0 and box["right"] <= 390, box)
+
+
+if __name__ == "__main__":
+    SLUICE = sys.argv[1]
+    if reason := webdriver.missing():
+        print(f"SKIPPED: {reason}")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        FILE = Path(folder) / "plans.html"
+        subprocess.run([SLUICE, "plan", "Kimi-K3", "--on", "B200,CS-3,H100", "--html", FILE], check=True)
+        unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
