@@ -4,9 +4,7 @@
 Usage: responses_test.py SLUICE GOLDEN_DIR [unittest arguments]
 """
 
-import base64
 import json
-import os
 from pathlib import Path
 import socket
 import struct
@@ -17,6 +15,7 @@ import time
 import unittest
 
 import serve_test
+from websocket_client import WebSocketClient
 
 URL = "/v1/responses"
 FIELDS = set("""id object created_at completed_at status incomplete_details model
@@ -177,63 +176,6 @@ class PlainTest(ResponsesCase):
             self.assertEqual(self.error(URL, {"input": "x"} | fields)["param"], param, fields)
         self.assertEqual(self.error(URL, {"input": "x", "model": "gpt-9"}, 404)["code"],
                          "model_not_found")
-
-
-class WebSocketClient:
-    """Enough of RFC 6455 to talk to the server."""
-
-    def __init__(self, port, path=URL):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
-        key = base64.b64encode(os.urandom(16)).decode()
-        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
-                            f"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-                            f"Sec-WebSocket-Key: {key}\r\n\r\n".encode())
-        self.file = self.socket.makefile("rb")
-        self.status = int(self.file.readline().split()[1])
-        while self.file.readline() not in (b"\r\n", b""):
-            pass
-
-    def frame(self, kind, data):
-        mask = os.urandom(4)
-        size = len(data)
-        head = (bytes([0x80 | kind]) + (bytes([0x80 | size]) if size < 126 else
-                                        b"\xfe" + struct.pack(">H", size) if size < 65536 else
-                                        b"\xff" + struct.pack(">Q", size)))
-        body = bytes(byte ^ mask[i % 4] for i, byte in enumerate(data))
-        self.socket.sendall(head + mask + body)
-
-    def send(self, **fields):
-        self.frame(1, json.dumps({"type": "response.create", "max_output_tokens": 8,
-                                  "temperature": 0, "ignore_eos": True} | fields).encode())
-
-    def receive(self):
-        """(kind, data) of the next frame"""
-        head = self.file.read(2)
-        size = head[1] & 127
-        if size == 126:
-            size, = struct.unpack(">H", self.file.read(2))
-        elif size == 127:
-            size, = struct.unpack(">Q", self.file.read(8))
-        return head[0] & 15, self.file.read(size)
-
-    def event(self):
-        kind, data = self.receive()
-        if kind != 1:
-            raise AssertionError(f"expected text, got {kind} {data}")
-        return json.loads(data)
-
-    def turn(self, **fields):
-        """The events of one response."""
-        self.send(**fields)
-        events = [self.event()]
-        while events[-1]["type"] not in ("response.completed", "response.incomplete",
-                                         "response.failed", "error"):
-            events.append(self.event())
-        return events
-
-    def close(self):
-        self.file.close()
-        self.socket.close()
 
 
 class StreamTest(ResponsesCase):
@@ -512,6 +454,22 @@ class WebSocketTest(ResponsesCase):
         usage = self.client.turn(input="Hi", store=False, previous_response_id=response["id"]
                                  )[-1]["response"]["usage"]
         self.assertGreater(usage["input_tokens_details"]["cached_tokens"], 32)
+
+    def test_a_prewarmed_prefix_holds_tools_and_is_continued_by_developers(self):
+        developer = {"role": "developer", "content": "Be brief. " * 4}
+        fields = {"store": False, "tools": [FUNCTION | {"description": "Looks around. " * 4}]}
+        warm = self.client.turn(input=[developer], generate=False, **fields)[-1]["response"]
+        more = [{"role": "developer", "content": "The folder is /tmp."},
+                {"role": "user", "content": "Look!"}]
+        usage = self.client.turn(input=more, previous_response_id=warm["id"], **fields
+                                 )[-1]["response"]["usage"]
+        self.assertGreater(usage["input_tokens_details"]["cached_tokens"],
+                           warm["usage"]["input_tokens"] - 40)
+
+    def test_a_large_event_is_one_frame(self):
+        tool = {"type": "web_search", "note": "x" * 100000}
+        events = self.client.turn(input="Hi", tools=[tool])
+        self.assertEqual(events[-1]["response"]["tools"], [tool])
 
     def test_a_failed_continuation_ends_the_chain(self):
         first = self.client.turn(input="x", store=False)[-1]["response"]

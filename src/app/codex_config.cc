@@ -38,6 +38,7 @@ std::string codex_config(const CodexServer& server) {
       "name = \"Sluice\"\n"
       "base_url = {url}\n"
       "wire_api = \"responses\"\n"
+      "supports_websockets = true\n"
       "{key}"
       "\n"
       "[features]\n"

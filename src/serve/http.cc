@@ -313,6 +313,7 @@ asio::awaitable<bool> HttpServer::Impl::serve_websocket(const ConnectionPtr &con
                                                         const HttpRequest &request) {
   const auto session = std::make_shared<WebSocketSession>(
       io_, WebSocketLimits{.max_message_bytes = options_.max_body_bytes,
+                           .silence_s = options_.silence_s,
                            .life_s = options_.websocket_life_s});
   auto handler = options_.upgrade(request, session);
   if (handler == nullptr) co_return false;

@@ -70,6 +70,8 @@ class WebSocketHandler {
   virtual ~WebSocketHandler() = default;
 
   virtual void message(std::string text) = 0;
+  /// Nothing was sent for the silence time.
+  virtual void silent() = 0;
   /// Close soon: finish what is under way, answer new messages with this error.
   virtual void retire(int status, const std::string& code, const std::string& text) = 0;
   /// The connection is over: the last call.
@@ -87,7 +89,7 @@ struct HttpOptions {
   double header_s = 30;            // for a whole head
   double body_s = 120;             // for a whole body
   double write_s = 60;             // without a byte taken by the client
-  double silence_s = 15;           // see on_silence()
+  double silence_s = 15;           // see on_silence() and silent()
   double websocket_life_s = 3600;  // then a WebSocket is closed
   double drain_s = 30;             // for the answers under way when the server stops
 

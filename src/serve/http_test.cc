@@ -208,6 +208,36 @@ TEST_F(HttpTest, BreaksTheSilence) {
   EXPECT_TRUE(client.read_until(": silence\n\n").ends_with(": silence\n\n"));
 }
 
+/// Says "still here" whenever there was silence.
+class Murmuring : public WebSocketHandler {
+ public:
+  explicit Murmuring(std::shared_ptr<WebSocket> socket) : socket_(std::move(socket)) {}
+  void message(std::string text) override { socket_->send(std::move(text)); }
+  void silent() override { socket_->send("still here"); }
+  void retire(int, const std::string&, const std::string&) override { socket_->close(1000, ""); }
+  void gone() override {}
+
+ private:
+  std::shared_ptr<WebSocket> socket_;
+};
+
+TEST_F(HttpTest, BreaksTheSilenceOfAWebSocket) {
+  HttpOptions options;
+  options.silence_s = 0.05;
+  options.upgrade = [](const HttpRequest&, std::shared_ptr<WebSocket> socket) {
+    return std::make_shared<Murmuring>(std::move(socket));
+  };
+  start(options);
+  Client client(server_->port());
+  client.send(
+      "GET /socket HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+      "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n");
+  EXPECT_NE(client.read_until("\r\n\r\n").find("101"), std::string::npos);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(client.read_until("still here"), std::string("\x81\x0a") + "still here");
+  }
+}
+
 TEST_F(HttpTest, NoticesThatAClientHasGone) {
   start();
   for (const std::string path : {"/stream", "/wait"}) {

@@ -62,6 +62,17 @@ void ResponseSocket::retire(int status, const std::string& code, const std::stri
   close_if_done();
 }
 
+void ResponseSocket::silent() {
+  std::vector<std::weak_ptr<LiveResponse>> running;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [lane, live] : running_) running.push_back(live);
+  }
+  for (const auto& weak : running) {
+    if (const auto live = weak.lock()) live->show_life();
+  }
+}
+
 void ResponseSocket::gone() {
   std::map<std::string, std::weak_ptr<LiveResponse>> running;
   {

@@ -27,6 +27,7 @@ class ResponseSocket final : public WebSocketHandler,
                  std::shared_ptr<WebSocket> socket);
 
   void message(std::string text) override;
+  void silent() override;
   void retire(int status, const std::string& code, const std::string& text) override;
   void gone() override;
 

@@ -124,6 +124,7 @@ asio::awaitable<void> WebSocketSession::run(tcp::socket& socket, const Request& 
 asio::awaitable<void> WebSocketSession::write([[maybe_unused]] std::shared_ptr<void> keep) {
   auto& ws = stream_->ws;
   ws.text(true);
+  ws.auto_fragment(false);  // simple clients expect an event in a frame
   for (;;) {
     std::unique_lock lock(mutex_);
     if (over_) break;
@@ -135,8 +136,9 @@ asio::awaitable<void> WebSocketSession::write([[maybe_unused]] std::shared_ptr<v
     }
     if (queue_.empty()) {
       lock.unlock();
-      wake_.expires_at(asio::steady_timer::time_point::max());
-      co_await wake_.async_wait(kAwait);
+      wake_.expires_after(in_ms(limits_.silence_s));
+      const auto [woken] = co_await wake_.async_wait(kAwait);
+      if (!woken && handler_) handler_->silent();
       continue;
     }
     const std::string text = std::move(queue_.front());

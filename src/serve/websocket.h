@@ -19,6 +19,7 @@ namespace sluice {
 
 struct WebSocketLimits {
   size_t max_message_bytes = 16 << 20;
+  double silence_s = 15;
   double life_s = 3600;  // then the handler is told to retire
   double idle_s = 60;    // a client that answers no ping for so long is gone
 };

@@ -181,7 +181,8 @@ OrderedJson shown_messages(const OrderedJson& messages, const std::vector<ChatTo
   if (format.shows_tools || tools.empty()) return result;
   const std::string text = described(tools, format);
   if (result[0]["role"] == "system") {
-    result[0]["content"] = result[0]["content"].get<std::string>() + "\n\n" + text;
+    // In front: instructions may grow from turn to turn, and the prefix stays the same.
+    result[0]["content"] = text + "\n\n" + result[0]["content"].get<std::string>();
   } else {
     result.insert(result.begin(), OrderedJson{{"role", "system"}, {"content", text}});
   }
