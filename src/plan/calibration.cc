@@ -8,38 +8,42 @@ namespace sluice {
 const std::array<ConstantInfo, kConstants> kConstantInfo = {{
     {"memory", 0.8, 0.2, 1},
     {"expert_memory", 0.8, 0.2, 1},
-    {"expert_memory_unpack", 0.8, 0.2, 1},
     {"cache_memory", 0.8, 0.2, 1},
     {"compute", 0.6, 0.1, 1},
     {"link", 0.4, 0.05, 1},
     {"block_us_trtllm", 20, 1, 200},
     {"block_us_sglang", 22, 1, 200},
     {"block_us_vllm", 25, 1, 200},
-    {"expert_block_us_trtllm", 30, 1, 200},
-    {"expert_block_us_sglang", 30, 1, 200},
-    {"expert_block_us_vllm", 30, 1, 200},
+    {"expert_block_us", 30, 1, 200},
     {"expert_block_fp4", 0.5, 0.1, 2},
     {"latent_block_us", 30, 1, 200},
     {"indexer_block_us", 30, 1, 200},
     {"recurrent_block_us", 20, 1, 200},
-    {"hopper_factor", 1.3, 0.5, 3},
     {"collective_us", 5, 0.5, 50},
     {"step_us", 300, 10, 5000},
-    {"sequence_us_trtllm", 10, 0.1, 300},
-    {"sequence_us_sglang", 20, 0.1, 300},
-    {"sequence_us_vllm", 20, 0.1, 300},
+    {"sequence_us", 10, 0.1, 300},
     {"prompt_us", 1000, 10, 20000},
-    {"accepted_of_3", 2.3, 1, 4},
-    {"first_token_us_trtllm", 60000, 1000, 1000000},
-    {"first_token_us_sglang", 70000, 1000, 1000000},
-    {"first_token_us_vllm", 20000, 1000, 1000000},
+    {"accepted_guess", 0.65, 0.2, 1},
+    {"first_token_us", 20000, 100, 500000},
+    {"first_token_steps_trtllm", 3, 0.1, 30},
+    {"first_token_steps_sglang", 3, 0.1, 30},
+    {"first_token_steps_vllm", 3, 0.1, 30},
     {"first_token_prompt_trtllm", 1.2, 0.3, 5},
     {"first_token_prompt_sglang", 2, 0.3, 5},
     {"first_token_prompt_vllm", 1.1, 0.3, 5},
-    {"first_token_steps", 1, 0.1, 5},
     {"first_token_queue", 0.4, 0.01, 10},
     {"first_token_queue_power", 0.6, 0.1, 1.5},
 }};
+
+double Calibration::by_engine(Constant first, const std::string& engine) const {
+  constexpr const char* kEngines[] = {"trtllm", "sglang", "vllm"};
+  double sum = 0;
+  for (size_t i = 0; i < std::size(kEngines); ++i) {
+    if (engine == kEngines[i]) return values[first + i];
+    sum += values[first + i];
+  }
+  return sum / std::size(kEngines);
+}
 
 Calibration uncalibrated() {
   Calibration calibration;

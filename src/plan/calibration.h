@@ -12,38 +12,29 @@ namespace sluice {
 
 /// Indices of Calibration::values. Efficiencies are fractions of the data sheet, times are us.
 enum Constant {
-  kMemory,              // weights that every token reads
-  kExpertMemory,        // experts
-  kExpertMemoryUnpack,  // factor on it for 4 bits before Blackwell
-  kCacheMemory,         // caches
+  kMemory,        // weights that every token reads
+  kExpertMemory,  // experts
+  kCacheMemory,   // caches
   kCompute,
   kLink,
   kBlockTrtllm,  // per block
   kBlockSglang,
   kBlockVllm,
-  kExpertBlockTrtllm,  // more, per block of experts
-  kExpertBlockSglang,
-  kExpertBlockVllm,
-  kExpertBlockFp4,  // factor on it in 4 bits
-  kLatentBlock,     // more, per block of latent attention
-  kIndexerBlock,    // more, per block with an indexer
-  kRecurrentBlock,  // more, per recurrent block
-  kHopper,          // factor on the times per block before Blackwell
-  kCollective,      // per collective
-  kStep,            // per step
-  kSequenceTrtllm,  // per step and sequence
-  kSequenceSglang,
-  kSequenceVllm,
-  kPrompt,            // per prompt
-  kAccepted,          // tokens per verified draft of three (DeepSeek's prediction layer)
-  kFirstTokenTrtllm,  // before the first token, at any length
-  kFirstTokenSglang,
-  kFirstTokenVllm,
-  kFirstTokenPromptTrtllm,  // factor on the time of a prompt alone
-  kFirstTokenPromptSglang,
-  kFirstTokenPromptVllm,
-  kFirstTokenSteps,  // steps that a prompt waits for
-  kFirstTokenQueue,  // prompts that wait for each other: queue x others^power
+  kExpertBlock,      // more, per block of experts
+  kExpertBlockFp4,   // factor on it in 4 bits, where there is arithmetic for them
+  kLatentBlock,      // more, per block of latent attention
+  kIndexerBlock,     // more, per block with an indexer
+  kRecurrentBlock,   // more, per recurrent block
+  kCollective,       // per collective
+  kStep,             // per step
+  kSequence,         // per step and sequence
+  kPrompt,           // per prompt
+  kAccepted,         // chance that a guess of DeepSeek's prediction layer is accepted
+  kFirstToken,       // before the first token, at any length
+  kFirstTokenSteps,  // steps that a request waits before its prompt and for its token; by engine
+  kFirstTokenPrompt = kFirstTokenSteps + 3,  // factor on the time of a prompt alone; by engine
+  kFirstTokenQueue =
+      kFirstTokenPrompt + 3,  // prompts that wait for each other: queue x others^power
   kFirstTokenQueuePower,
   kConstants
 };
@@ -58,6 +49,10 @@ extern const std::array<ConstantInfo, kConstants> kConstantInfo;
 struct Calibration {
   std::array<double, kConstants> values;
   std::vector<std::string> rows;  // ids it was fitted to
+
+  /// The constant of "trtllm", "sglang" or "vllm", which begin at `first`; of another engine, their
+  /// mean.
+  double by_engine(Constant first, const std::string& engine) const;
 };
 
 /// Every constant at its start.

@@ -12,7 +12,6 @@ constexpr double kMicro = 1e6;
 constexpr double kActivationBytes = 2;  // frames and partial sums travel in 16 bits
 constexpr double kTokenBytes = 4, kStateBytes = 4;
 constexpr double kMaxDevices = 1 << 20;
-constexpr const char* kEngines[] = {"trtllm", "sglang", "vllm"};  // in the order of Constant
 
 double require(const Hardware& hardware, const char* number) {
   const Quantity* const found = hardware.find(number);
@@ -23,8 +22,12 @@ double require(const Hardware& hardware, const char* number) {
   return found->value;
 }
 
-/// The widest arithmetic that is no wider than asked; where there is none, the next wider one.
+/// The arithmetic of this width; where there is none, the next wider one. Weights of 4 bits that
+/// the hardware cannot multiply are unpacked to 16.
 double peak_flops(const Hardware& hardware, int bits) {
+  if (bits == 4 && hardware.find("peak_fp4") == nullptr && hardware.find("peak_bf16") != nullptr) {
+    bits = 16;
+  }
   constexpr std::pair<int, const char*> kPeaks[] = {
       {4, "peak_fp4"}, {8, "peak_fp8"}, {16, "peak_bf16"}};
   for (const auto& [width, number] : kPeaks) {
@@ -37,13 +40,19 @@ double peak_flops(const Hardware& hardware, int bits) {
   return require(hardware, "peak_bf16");
 }
 
-/// The fullest of `n_groups` groups that experts are dealt to, against the mean, when `load`
-/// experts (or rows) fall at random: mean + sqrt(2 ln n) standard deviations.
-double imbalance(int n_groups, double load) {
+/// The fullest of `n_groups` groups against the mean, when `load` experts (or rows) fall on them at
+/// random. Of the places that it could fall on, `taken` is the share that it does: where all
+/// experts are touched, groups are alike.
+double imbalance(int n_groups, double load, double taken) {
   if (n_groups <= 1 || load <= 0) return 1;
+  // Mean of the largest of 1, 2, 4, ... standard normals.
+  constexpr double kLargest[] = {0, 0.564, 1.029, 1.424, 1.766, 2.07, 2.34, 2.59};
+  const double at = std::min(std::log2(double(n_groups)), std::size(kLargest) - 1.0);
+  const size_t low = std::min(size_t(at), std::size(kLargest) - 2);
+  const double largest = std::lerp(kLargest[low], kLargest[low + 1], at - double(low));
   const double mean = load / n_groups;
-  const double worst = mean + std::sqrt(2 * std::log(double(n_groups)) * mean);
-  return std::min(std::max(worst, 1.0), load) / mean;
+  const double worst = mean + largest * std::sqrt(mean * std::max(0.0, 1 - taken));
+  return std::min(std::max(worst, 1.0), std::max(load, 1.0)) / mean;
 }
 
 bool same_cost(const PartShape& a, const PartShape& b) {
@@ -112,30 +121,23 @@ Efficiency efficiency_of(const Hardware& hardware, const Calibration& calibratio
   Efficiency efficiency;
   if (hardware.family == "gpu" || hardware.family == "tpu") {
     const auto& value = calibration.values;
-    const auto by_engine = [&](size_t first) {
-      for (size_t i = 0; i < 3; ++i) {
-        if (engine == kEngines[i]) return value[first + i];
-      }
-      return (value[first] + value[first + 1] + value[first + 2]) / 3;
-    };
-    const bool before_fp4 = hardware.family == "gpu" && hardware.find("peak_fp4") == nullptr;
-    const double factor = before_fp4 ? value[kHopper] : 1;
+    const auto by_engine = [&](Constant first) { return calibration.by_engine(first, engine); };
+    // Kernels that route and multiply at once are written for arithmetic of 4 bits.
+    const bool fused = compute_bits == 4 && hardware.find("peak_fp4") != nullptr;
     efficiency = {.memory = value[kMemory],
                   .expert_memory = value[kExpertMemory],
                   .cache_memory = value[kCacheMemory],
                   .compute = value[kCompute],
                   .link = value[kLink],
-                  .block_us = by_engine(kBlockTrtllm) * factor,
-                  .expert_us = by_engine(kExpertBlockTrtllm) * factor *
-                               (compute_bits == 4 ? value[kExpertBlockFp4] : 1),
-                  .latent_us = value[kLatentBlock] * factor,
-                  .indexer_us = value[kIndexerBlock] * factor,
-                  .recurrent_us = value[kRecurrentBlock] * factor,
+                  .block_us = by_engine(kBlockTrtllm),
+                  .expert_us = value[kExpertBlock] * (fused ? value[kExpertBlockFp4] : 1),
+                  .latent_us = value[kLatentBlock],
+                  .indexer_us = value[kIndexerBlock],
+                  .recurrent_us = value[kRecurrentBlock],
                   .collective_us = value[kCollective],
                   .step_us = value[kStep],
-                  .sequence_us = by_engine(kSequenceTrtllm),
+                  .sequence_us = value[kSequence],
                   .prompt_us = value[kPrompt]};
-    if (before_fp4 && compute_bits == 4) efficiency.expert_memory *= value[kExpertMemoryUnpack];
   }
   if (const Quantity* const layer = hardware.find("layer_latency")) {
     efficiency.block_us = layer->value * kMicro / 2;  // a block is half a layer
@@ -167,6 +169,7 @@ CostModel::CostModel(ModelShape model, Placement placement)
           kMaxDevices, group.tensor, group.data, group.expert);
     }
     peak_.push_back(peak_flops(group.hardware, placement_.compute_bits));
+    attention_peak_.push_back(peak_flops(group.hardware, 16));
     bandwidth_.push_back(require(group.hardware, "memory_bandwidth"));
     for (const char* number : {"memory_bytes", "memory_bandwidth", "usable_memory"}) {
       require(group.hardware, number);
@@ -213,6 +216,7 @@ TimeSplit CostModel::part_time(const PartShape& part, int stage, const BatchShap
   const WeightFormat& format = placement_.weights;
   const double bandwidth = bandwidth_[size_t(stage)] / kMicro;
   const double flops = reached.compute * peak_[size_t(stage)] / kMicro;
+  const double attention_flops = reached.compute * attention_peak_[size_t(stage)] / kMicro;
   const double devices = group.devices(), rows = part.kind == "head" ? batch.logits : batch.rows;
   TimeSplit time{.collective_us = collective_us(part, stage, rows)};
   const auto add_slower = [&](double memory_us, double compute_us) {
@@ -223,10 +227,11 @@ TimeSplit CostModel::part_time(const PartShape& part, int stage, const BatchShap
   double compute_us = 2 * (part.matrix + part.other) * rows / devices / flops;
   if (part.n_experts > 0) {
     const double touched = touched_experts(part, rows);
-    const double skew = imbalance(group.expert, touched);
-    memory_us += touched * part.expert * format.expert / devices * skew /
+    memory_us += touched * part.expert * format.expert / devices *
+                 imbalance(group.expert, touched, touched / part.n_experts) /
                  (reached.expert_memory * bandwidth);
-    compute_us += 2 * part.expert * part.n_active * rows / devices * skew / flops;
+    compute_us += 2 * part.expert * part.n_active * rows / devices *
+                  imbalance(group.expert, part.n_active * rows, 0) / flops;
   }
   add_slower(memory_us, compute_us);
 
@@ -238,7 +243,7 @@ TimeSplit CostModel::part_time(const PartShape& part, int stage, const BatchShap
     const double cache = batch.sequences * read / (group.data * cache_split(part, group));
     const double state = 2 * batch.sequences * kStateBytes * part.state_values / devices;
     add_slower((cache + state) / (reached.cache_memory * bandwidth),
-               2 * part.attention_values * seen * rows / devices / flops);
+               2 * part.attention_values * seen * rows / devices / attention_flops);
   }
   return time;
 }
@@ -249,7 +254,7 @@ double CostModel::collective_us(const PartShape& part, int stage, double rows) c
   const Efficiency& efficiency = efficiency_[size_t(stage)];
   const double link = efficiency.link * require(group.hardware, "link_bandwidth") / kMicro;
   const double frame = rows / group.data * model_.dim * kActivationBytes;
-  if (part.n_experts > 0 && (group.data > 1 || group.expert > 1)) {
+  if (part.n_experts > 0 && group.data > 1) {
     // Rows travel to their experts and back: each to at most as many groups as it has experts.
     const double copies = std::min(part.n_active, group.expert);
     return 2 * (efficiency.collective_us + frame * std::max(1.0, copies) / group.tensor / link);

@@ -127,6 +127,7 @@ class CostModel {
   std::vector<std::vector<Kind>> kinds_;  // of each hop
   std::vector<Efficiency> efficiency_;    // of each stage
   std::vector<double> peak_;              // FLOP/s of a device of each stage
+  std::vector<double> attention_peak_;    // likewise, in 16 bits: attention is not quantised
   std::vector<double> bandwidth_;         // B/s, likewise
 };
 

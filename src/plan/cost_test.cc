@@ -43,8 +43,9 @@ TEST(Cost, ComputeLimitsALargeBatch) {
   const ModelShape model = model_named("Meta-Llama-3.1-8B");
   const CostModel cost(model, even_placement(model, "H100", 1));
   const TimeSplit time = cost.stage_time(0, prefill_shape(8192, 0));
+  // Matrices in 8 bits, attention in 16.
   const double flops = 2 * (model.active_parameters() - model.head.total()) * 8192 +
-                       2 * 32 * 32 * 256 * 8192.0 * 8193 / 2;
+                       2 * 32 * 32 * 256 * 8192.0 * 8193 / 2 * 1979 / 989;
   const Efficiency efficiency = efficiency_of(*find_hardware("H100"), shipped_calibration(), "", 8);
   EXPECT_NEAR(time.compute_us, flops / (efficiency.compute * 1979e12) * 1e6,
               0.01 * time.compute_us);
@@ -90,6 +91,28 @@ TEST(Cost, ExpertsAreTouchedByTheWholeBatch) {
   const double many = cost.stage_time(0, decode_shape(512, 100)).memory_us;
   EXPECT_GT(many, 2 * one);
   EXPECT_LT(many, 64 * one);
+}
+
+TEST(Cost, TheFullestGroupOfExpertsIsNoFullerWhenAllAreTouched) {
+  const ModelShape model = model_named("DeepSeek-V3");
+  const auto memory_us = [&](int expert, double sequences) {
+    const DeviceGroup group{.tensor = 8, .expert = expert};
+    const CostModel cost(model, even_placement(model, "B200", 1, group));
+    return cost.stage_time(0, decode_shape(sequences, 1)).memory_us;
+  };
+  EXPECT_GT(memory_us(8, 8), 1.1 * memory_us(1, 8));
+  EXPECT_LT(memory_us(8, 256), 1.02 * memory_us(1, 256));
+}
+
+TEST(Cost, UnpacksFourBitsWhereThereIsNoArithmeticForThem) {
+  const ModelShape model = model_named("Meta-Llama-3.1-8B");
+  const auto compute_us = [&](int bits) {
+    Placement placement = even_placement(model, "H100", 1);
+    placement.compute_bits = bits;
+    return CostModel(model, placement).stage_time(0, prefill_shape(8192, 0)).compute_us;
+  };
+  EXPECT_NEAR(compute_us(4), compute_us(16), 1e-6 * compute_us(16));
+  EXPECT_LT(compute_us(8), 0.7 * compute_us(16));
 }
 
 TEST(Cost, SparseAttentionReadsWhatItSelects) {

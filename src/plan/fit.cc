@@ -11,8 +11,8 @@ namespace sluice {
 namespace {
 
 constexpr double kContradiction = 1.5;  // repeats this far apart are not one operating point
-constexpr double kScale = 0.12;         // of the robust loss: larger log errors count linearly
-constexpr double kPrior = 0.07;         // pull to the start, per point in 100
+constexpr double kScale = 0.12;         // of the robust loss: larger errors count linearly
+constexpr double kPrior = 0.2;          // pull to the start, for 100 points
 constexpr int kSteps = 40;
 
 using Vector = std::vector<double>;
@@ -38,15 +38,15 @@ Vector solve(Vector a, Vector b) {
   return b;
 }
 
-/// Minimises sum w_i rho(r_i(x)) + prior over the constants `which`.
+/// Minimises sum rho(r_i(x)) + prior over the constants `which`.
 class Fit {
  public:
   using Residuals = std::function<Vector(const Calibration&)>;
 
-  Fit(std::vector<size_t> which, Vector weights, Residuals residuals)
-      : which_(std::move(which)), weights_(std::move(weights)), residuals_(std::move(residuals)) {
-    prior_ = kPrior * std::sqrt(double(weights_.size()) / 100);
-  }
+  Fit(std::vector<size_t> which, size_t n_points, Residuals residuals)
+      : which_(std::move(which)),
+        residuals_(std::move(residuals)),
+        prior_(kPrior * std::sqrt(double(n_points) / 100)) {}
 
   Calibration run(Calibration at) const {
     Vector r = residuals_(at);
@@ -77,9 +77,9 @@ class Fit {
 
   double loss(const Calibration& at, const Vector& r) const {
     double sum = 0;
-    for (size_t i = 0; i < r.size(); ++i) {
-      const double z = r[i] / kScale;
-      sum += weights_[i] * 2 * kScale * kScale * (std::sqrt(1 + z * z) - 1);
+    for (const double residual : r) {
+      const double z = residual / kScale;
+      sum += 2 * kScale * kScale * (std::sqrt(1 + z * z) - 1);
     }
     for (size_t i : which_) sum += std::pow(prior_residual(at, i), 2);
     return sum;
@@ -96,7 +96,7 @@ class Fit {
     }
     Vector matrix(n * n, 0), gradient(n, 0);
     for (size_t k = 0; k < r.size(); ++k) {
-      const double z = r[k] / kScale, weight = weights_[k] / std::sqrt(1 + z * z);
+      const double z = r[k] / kScale, weight = 1 / std::sqrt(1 + z * z);
       for (size_t i = 0; i < n; ++i) {
         const double slope = (columns[i][k] - r[k]) / kDelta;
         gradient[i] += weight * slope * r[k];
@@ -110,7 +110,20 @@ class Fit {
       gradient[i] += prior_ * prior_residual(at, which_[i]);
       for (size_t j = 0; j < i; ++j) matrix[j * n + i] = matrix[i * n + j];
     }
+    for (size_t i = 0; i < n; ++i) {
+      if (!is_held(at, which_[i], gradient[i])) continue;
+      for (size_t j = 0; j < n; ++j) matrix[i * n + j] = matrix[j * n + i] = 0;
+      matrix[i * n + i] = 1;
+      gradient[i] = 0;
+    }
     return {std::move(matrix), std::move(gradient)};
+  }
+
+  /// At a bound that it would leave; held there, it does not spoil the step of the others.
+  static bool is_held(const Calibration& at, size_t constant, double gradient) {
+    const ConstantInfo& info = kConstantInfo[constant];
+    const double value = at.values[constant];
+    return gradient < 0 ? value >= info.high : value <= info.low;
   }
 
   Calibration moved(const Calibration& at, Vector matrix, const Vector& gradient,
@@ -128,9 +141,8 @@ class Fit {
   }
 
   std::vector<size_t> which_;
-  Vector weights_;
   Residuals residuals_;
-  double prior_ = 0;
+  double prior_;
 };
 
 std::string key_of(const SiliconRow& r) {
@@ -191,28 +203,15 @@ FitInput fit_input(const std::vector<SiliconPoint>& points, double most_concurre
 
 Calibration fit_calibration(FitInput& input, const std::vector<bool>& use,
                             const Calibration& start) {
-  std::map<std::string, int> votes;
   std::vector<size_t> ids, first_ids;
-  const auto group = [&](size_t i) {
-    return family_of(input.points[i].row.model) + input.points[i].row.system;
-  };
   for (size_t i = 0; i < input.points.size(); ++i) {
-    if (!use[i]) continue;
-    ids.push_back(i);
-    ++votes[group(i)];
+    if (use[i]) ids.push_back(i);
   }
-  const auto weights_of = [&](const std::vector<size_t>& of) {
-    Vector weights;  // between one vote per row and one per model and system
-    for (size_t i : of) weights.push_back(1 / std::sqrt(double(votes[group(i)])));
-    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-    for (double& weight : weights) weight *= double(weights.size()) / sum;
-    return weights;
-  };
-  std::vector<size_t> token(kFirstTokenTrtllm), first(kConstants - kFirstTokenTrtllm);
+  std::vector<size_t> token(kFirstToken), first(kConstants - kFirstToken);
   std::iota(token.begin(), token.end(), size_t{0});
-  std::iota(first.begin(), first.end(), size_t{kFirstTokenTrtllm});
+  std::iota(first.begin(), first.end(), size_t{kFirstToken});
   Calibration fitted =
-      Fit(token, weights_of(ids), [&](const Calibration& at) {
+      Fit(token, ids.size(), [&](const Calibration& at) {
         Vector r;
         for (size_t i : ids) {
           r.push_back(std::log(input.costs[i].predict(at).tpot_ms / input.points[i].row.tpot_ms));
@@ -224,12 +223,11 @@ Calibration fit_calibration(FitInput& input, const std::vector<bool>& use,
       first_ids.push_back(i);
     }
   }
-  return Fit(first, weights_of(first_ids),
+  return Fit(first, first_ids.size(),
              [&](const Calibration& at) {
                Vector r;
                for (size_t i : first_ids) {
-                 r.push_back(
-                     std::log(input.costs[i].predict(at).ttft_ms / input.points[i].row.ttft_ms));
+                 r.push_back(input.costs[i].predict(at).ttft_ms / input.points[i].row.ttft_ms - 1);
                }
                return r;
              })

@@ -1,6 +1,7 @@
 #include "plan/silicon.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -14,9 +15,10 @@ namespace sluice {
 namespace {
 
 constexpr size_t kMaxRows = 1 << 20;
-constexpr double kDraft = 3;  // guesses of the prediction layer, as the engines' recipes use
 constexpr double kLastTtftLoad = 0.8;  // above it, no first-token time is promised
 constexpr double kUnknownWorkers = 4;  // decoding instances of a small disaggregated run
+constexpr double kMeanWait = 0.5;      // of the others' prompts, if all ask at once
+constexpr int kMaxDevices = 1 << 12;
 
 /// One line of CSV; quotes may hold commas. Advances `text` behind it.
 std::vector<std::string> next_line(std::string_view& text) {
@@ -109,13 +111,26 @@ void unmark_copies(std::vector<SiliconRow>& rows) {
   }
 }
 
+/// The first of `known` that is part of `text`, whatever the case; `otherwise` if none is.
+std::string known_part(std::string text, std::initializer_list<const char*> known,
+                       const std::string& otherwise) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return char(std::tolower(c)); });
+  for (const char* part : known) {
+    if (text.find(part) != text.npos) return part;
+  }
+  return otherwise;
+}
+
 SiliconRow read_row(const Line& line) {
+  const std::string engine = line.text("backend"), precision = line.text("precision");
+  const bool is_tensorrt = known_part(engine, {"trt", "tensorrt"}, "") != "";
   SiliconRow row{.id = line.text("id"),
                  .model = line.text("model_path"),
                  .system = line.text("system"),
-                 .engine = line.text("backend"),
+                 .engine = is_tensorrt ? "trtllm" : known_part(engine, {"sglang", "vllm"}, engine),
                  .engine_version = line.text("backend_version"),
-                 .precision = line.text("precision"),
+                 .precision = known_part(precision, {"fp8", "fp4", "int4"}, precision),
                  .measured_on = {}};
   const std::string source = line.text("silicon_data_source");
   row.disaggregated = line.text("mode") == "disagg";
@@ -157,6 +172,21 @@ bool has_experts(const ModelShape& model) {
                      [](const PartShape& part) { return part.n_experts > 0; });
 }
 
+/// A layout that cannot hold the weights was not recorded as it was: the next larger one that can.
+SiliconLayout holding(SiliconLayout layout, const Hardware& hardware, double weights_bytes,
+                      bool has_experts) {
+  const Quantity* const bytes = hardware.find("memory_bytes");
+  const Quantity* const usable = hardware.find("usable_memory");
+  if (bytes == nullptr || usable == nullptr) return layout;
+  const double room = bytes->value * usable->value;
+  while (weights_bytes > room * layout.tensor * layout.data &&
+         layout.tensor * layout.data < kMaxDevices) {
+    (has_experts ? layout.data : layout.tensor) *= 2;
+    if (has_experts) layout.expert = layout.tensor * layout.data;
+  }
+  return layout;
+}
+
 WeightFormat format_of(const SiliconRow& row, const ModelShape& model) {
   constexpr double kNvfp4 = 4.5 / 8;
   if (row.precision == "fp8") return {"8 bit", 1, 1, 2, 2};
@@ -177,6 +207,8 @@ int bits_of(const std::string& precision) {
 
 std::vector<SiliconRow> read_silicon(std::string_view csv, const std::string& what) {
   std::map<std::string, size_t> columns;
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (csv.starts_with(kByteOrderMark)) csv.remove_prefix(kByteOrderMark.size());
   const std::vector<std::string> header = next_line(csv);
   for (size_t i = 0; i < header.size(); ++i) columns[header[i]] = i;
   for (const char* column : {"id", "model_path", "system", "backend", "mode", "isl", "osl"}) {
@@ -198,16 +230,26 @@ std::vector<SiliconRow> read_silicon(std::string_view csv, const std::string& wh
 }
 
 SiliconLayout layout_of(const SiliconRow& row, int devices_per_node, bool has_experts) {
-  SiliconLayout layout;
-  int devices = has_experts ? std::max(row.tensor, row.expert_tensor * row.expert) : row.tensor;
+  const int spread = has_experts ? row.expert_tensor * row.expert : 1;
+  int devices = std::max(row.tensor, spread), data = row.data;
   if (!row.disaggregated) {
-    // Some rows give tp x ep as tp, or both degrees of a group that is shared.
-    if (row.expert_tensor == row.expert && row.expert > 1) devices = row.expert;
-    if (const double named = number_after(row.id, "_tp"); named > 0) devices = int(named);
+    // Some rows give tp x ep as tp, dp x ep as ep, or both degrees of a group that is shared.
+    const bool doubled = row.expert_tensor == row.expert && row.expert > 1;
+    const bool squared = row.data == row.tensor && row.data > 1 && spread == row.data * row.tensor;
+    if (doubled) devices = row.expert;
+    if (squared) devices = row.tensor;
+    if (const int named = int(number_after(row.id, "_tp")); named > 0) {
+      devices = named;
+      if (!doubled && !squared && spread > named && spread <= devices_per_node) {
+        devices = spread;  // each mixer on fewer devices than the experts are
+        data = std::max(1, spread / named);
+      }
+    }
   }
-  devices = std::clamp(devices, 1, row.disaggregated ? 1 << 12 : devices_per_node);
-  int data = std::min(row.data, devices);
+  devices = std::clamp(devices, 1, row.disaggregated ? kMaxDevices : devices_per_node);
+  data = std::min(data, devices);
   if (row.disaggregated && row.tensor == 1) data = devices;
+  SiliconLayout layout;
   layout.tensor = std::max(1, devices / data);
   layout.data = std::max(1, devices / layout.tensor);
   layout.expert = has_experts ? std::min(row.expert, layout.tensor * layout.data) : 1;
@@ -230,13 +272,16 @@ std::optional<SiliconCost> SiliconCost::make(const SiliconRow& row, std::string&
                                             : "";
   if (!why.empty()) return std::nullopt;
   ModelShape model = describe_model(*config);
-  const SiliconLayout layout = layout_of(row, hardware->devices_per_node, has_experts(model));
+  const WeightFormat format = format_of(row, model);
+  const SiliconLayout layout =
+      holding(layout_of(row, hardware->devices_per_node, has_experts(model)), *hardware,
+              weights_bytes(model, format), has_experts(model));
   Placement placement{.plan = split_by_cost(std::vector<double>(model.blocks.size() + 1, 1), 1),
                       .groups = {{.hardware = *hardware,
                                   .tensor = layout.tensor,
                                   .data = layout.data,
                                   .expert = layout.expert}},
-                      .weights = format_of(row, model),
+                      .weights = format,
                       .compute_bits = bits_of(row.precision),
                       .engine = row.engine};
   return SiliconCost(row, CostModel(std::move(model), std::move(placement)), layout);
@@ -244,25 +289,48 @@ std::optional<SiliconCost> SiliconCost::make(const SiliconRow& row, std::string&
 
 SiliconCost::SiliconCost(const SiliconRow& row, CostModel cost, const SiliconLayout& layout)
     : row_(row), cost_(std::move(cost)), layout_(layout) {
-  per_instance_ = std::max(1.0, row.concurrency / layout.instances);
+  per_instance_ = running_ = std::max(1.0, row.concurrency / layout.instances);
+  // Short of room, an engine keeps its cache in 8 bits if it keeps its weights in them.
+  const double context = row.prompt + row.output / 2;
+  const StageMemory one = cost_.memory(0, 1, context);
+  double bytes = one.cache_bytes;
+  if (cost_.placement().compute_bits < 16) {
+    bytes *= cache_bytes(cost_.model(), context, CacheFormat::k8Bit) /
+             cache_bytes(cost_.model(), context, CacheFormat::k16Bit);
+  }
+  const double room = one.usable_bytes - one.weights_bytes;
+  if (room > bytes) running_ = std::clamp(per_instance_, 1.0, std::max(1.0, room / bytes));
+}
+
+int SiliconCost::guesses() const {
+  if (!row_.speculative) return 0;
+  return row_.engine == "sglang" ? 2 : layout_.data > 1 ? 1 : 3;
 }
 
 SiliconPrediction SiliconCost::predict(const Calibration& calibration) {
   cost_.calibrate(calibration);
   const auto& constant = calibration.values;
   const double context = row_.prompt + row_.output / 2;
-  const double rows = row_.speculative ? 1 + kDraft : 1;
-  const BatchShape decode = decode_shape(per_instance_, context, rows);
-  double step_us = cost_.latency_us(decode);
-  double per_token_us = step_us;
-  if (row_.speculative) {
-    const double draft = kDraft * 2 / double(cost_.model().blocks.size());  // a layer each
-    per_token_us = step_us * (1 + draft) / constant[kAccepted];
-  }
-  // A prompt shares its step with the decoding rows: what it adds is what counts.
+  const BatchShape decode = decode_shape(running_, context, 1 + guesses());
+  const double plain_us = cost_.latency_us(decode);
+  const double draft = guesses() * 2 / double(cost_.model().blocks.size());  // a layer each
+  const double step_us = plain_us * (1 + draft);
+  double accepted = 1;
+  for (int i = 1; i <= guesses(); ++i) accepted += std::pow(constant[kAccepted], i);
+
   const BatchShape prompt = prefill_shape(row_.prompt, 0);
-  const double prompt_us = cost_.latency_us(decode + prompt) - step_us;
-  if (!row_.disaggregated) per_token_us += per_instance_ / row_.output * prompt_us;
+  const double alone_us = cost_.latency_us(prompt), others = running_ - 1;
+  double per_token_us = step_us / accepted;
+  if (!row_.disaggregated) {
+    // A prompt shares its step with the decoding rows: what it adds is what counts. Who decodes
+    // meets the others' prompts in the share of the time that it does not wait for its own:
+    // answer = decoding + prompts x answer / (answer + waiting).
+    const double prompt_us = cost_.latency_us(decode + prompt) - plain_us;
+    const double decoding = row_.output * per_token_us, prompts = others * prompt_us;
+    const double waiting = alone_us + kMeanWait * prompts;
+    const double half = (decoding + prompts - waiting) / 2;
+    per_token_us = (half + std::sqrt(half * half + decoding * waiting)) / row_.output;
+  }
 
   SiliconPrediction prediction{.tpot_ms = per_token_us / 1e3};
   const StageMemory memory = cost_.memory(0, 1, row_.prompt + row_.output);
@@ -270,13 +338,13 @@ SiliconPrediction SiliconCost::predict(const Calibration& calibration) {
   prediction.load = room > 0 ? per_instance_ * memory.cache_bytes / room : 2;
   if (prediction.load > kLastTtftLoad) return prediction;
   if (row_.disaggregated) return prediction;  // how many devices compute prompts is not recorded
-  const size_t engine = row_.engine == "trtllm" ? 0 : row_.engine == "sglang" ? 1 : 2;
-  const double alone_us = constant[kFirstTokenPromptTrtllm + engine] * cost_.latency_us(prompt);
   const double queue =
-      constant[kFirstTokenQueue] * std::pow(per_instance_ - 1, constant[kFirstTokenQueuePower]);
-  prediction.ttft_ms = (constant[kFirstTokenTrtllm + engine] +
-                        constant[kFirstTokenSteps] * per_token_us + alone_us * (1 + queue)) /
-                       1e3;
+      constant[kFirstTokenQueue] * std::pow(std::max(others, 0.0), constant[kFirstTokenQueuePower]);
+  prediction.ttft_ms =
+      (constant[kFirstToken] +
+       calibration.by_engine(kFirstTokenSteps, row_.engine) * per_token_us * accepted +
+       calibration.by_engine(kFirstTokenPrompt, row_.engine) * alone_us * (1 + queue)) /
+      1e3;
   return prediction;
 }
 

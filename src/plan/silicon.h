@@ -54,10 +54,14 @@ class SiliconCost {
  private:
   SiliconCost(const SiliconRow& row, CostModel cost, const SiliconLayout& layout);
 
+  /// Of the prediction layer per step, as the engines' recipes set them.
+  int guesses() const;
+
   SiliconRow row_;
   CostModel cost_;
   SiliconLayout layout_;
   double per_instance_ = 1;  // requests in flight
+  double running_ = 1;       // of them, those that the memory has room for
 };
 
 }  // namespace sluice

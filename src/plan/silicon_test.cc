@@ -64,6 +64,34 @@ TEST(Silicon, LayoutOfRowsThatCountTwice) {
   EXPECT_EQ(layout_of(r, 72, true).instances, 1);
 }
 
+TEST(Silicon, LayoutOfExpertsThatSpreadFurther) {
+  SiliconRow r = read_silicon(kHeader + row("x_c5_tp1_epnone_1", "m", 5, 1, 1), "x")[0];
+  r.expert_tensor = 4;
+  EXPECT_EQ(layout_of(r, 8, true).tensor, 1);
+  EXPECT_EQ(layout_of(r, 8, true).data, 4);
+  r.id = "cfg1";
+  r.tensor = r.data = 4;  // four devices, of which each has its own requests
+  r.expert_tensor = 1;
+  r.expert = 16;
+  EXPECT_EQ(layout_of(r, 8, true).tensor, 1);
+  EXPECT_EQ(layout_of(r, 8, true).data, 4);
+  EXPECT_EQ(layout_of(r, 8, true).expert, 4);
+}
+
+TEST(Silicon, ReadsWhatSpreadsheetsAndOtherToolsWrite) {
+  const std::string csv =
+      "\xEF\xBB\xBFosl,isl,mode,backend,system,model_path,id,precision\r\n"
+      "1024,\"1024\",agg,TensorRT-LLM,h200_sxm,\"openai/gpt-oss-120b\",a_c16_1,NVFP4\r\n";
+  const std::vector<SiliconRow> rows = read_silicon(csv, "x");
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].id, "a_c16_1");
+  EXPECT_EQ(rows[0].engine, "trtllm");
+  EXPECT_EQ(rows[0].precision, "fp4");
+  EXPECT_EQ(rows[0].concurrency, 16);
+  std::string why;
+  EXPECT_GT(SiliconCost::make(rows[0], why)->predict(shipped_calibration()).tpot_ms, 0) << why;
+}
+
 SiliconPrediction predicted(const std::string& model, int concurrency, int tensor) {
   const SiliconRow r = read_silicon(kHeader + row("a", model, concurrency, tensor, 1), "x")[0];
   std::string why;
@@ -86,6 +114,42 @@ TEST(Silicon, NoFirstTokenTimeNearSaturation) {
   EXPECT_GT(full.load, 0.8);
   EXPECT_EQ(full.ttft_ms, 0);
   EXPECT_GT(full.tpot_ms, 0);
+}
+
+TEST(Silicon, WhoHasNoRoomWaitsInsteadOfDecoding) {
+  const double full = predicted("meta-llama/Llama-3.1-70B", 1024, 1).tpot_ms;
+  EXPECT_NEAR(predicted("meta-llama/Llama-3.1-70B", 4096, 1).tpot_ms, full, 1e-6 * full);
+}
+
+TEST(Silicon, LayoutThatCannotHoldTheWeightsIsRaised) {
+  // 235 GB in 8 bits need two devices of 141 GB.
+  EXPECT_LT(predicted("Qwen/Qwen3-235B-A22B-FP8", 4, 1).load, 0.5);
+  EXPECT_GT(predicted("Qwen/Qwen3-235B-A22B-FP8", 4, 1).ttft_ms, 0);
+}
+
+TEST(Silicon, OthersPromptsSlowShortAnswersMost) {
+  SiliconRow r = read_silicon(kHeader + row("a", "meta-llama/Llama-3.1-70B", 64, 8, 1), "x")[0];
+  std::string why;
+  const auto tpot = [&] {
+    return SiliconCost::make(r, why)->predict(shipped_calibration()).tpot_ms;
+  };
+  const double long_answer = tpot();
+  r.output = 64;
+  const double short_answer = tpot();
+  EXPECT_GT(short_answer, 1.5 * long_answer);
+  r.disaggregated = true;  // prompts are computed elsewhere
+  EXPECT_LT(tpot(), long_answer);
+}
+
+TEST(Silicon, UnknownEnginesGetTheMeanOfTheKnown) {
+  const Calibration& c = shipped_calibration();
+  double low = 1e9, high = 0;
+  for (const char* engine : {"trtllm", "sglang", "vllm"}) {
+    low = std::min(low, c.by_engine(kBlockTrtllm, engine));
+    high = std::max(high, c.by_engine(kBlockTrtllm, engine));
+  }
+  EXPECT_GT(c.by_engine(kBlockTrtllm, "lmdeploy"), low);
+  EXPECT_LT(c.by_engine(kBlockTrtllm, "lmdeploy"), high);
 }
 
 TEST(Silicon, SaysWhyNothingIsPredicted) {
