@@ -14,7 +14,7 @@ help:
 	@echo 'make run      build, get the default model, answer PROMPT="..." through three stages'
 	@echo 'make test     build and run every test (PRESET=ci: warnings are errors)'
 	@echo 'make test-clients  SDKs and Codex CLI against the server, the page in Chromium (installs them)'
-	@echo 'make check    layer rule, file and function sizes, format, words'
+	@echo 'make check    layer rule, sizes, one type per name, format, words'
 	@echo 'make bench    compare with llama.cpp; ARGS="..." go to bench/compare (see its --help)'
 	@echo 'make bench-serve  the server under load, next to llama-server; ARGS as above'
 	@echo 'make dev      the tests under address and undefined-behaviour sanitizers'
@@ -58,6 +58,7 @@ test-clients: build model
 check: setup
 	@tools/check_layers.py src
 	@tools/check_size.py
+	@tools/check_names.py
 	@tools/check_format.sh
 	@tools/check_words.sh
 

@@ -117,6 +117,20 @@ class DefaultModelToolsTest(unittest.TestCase):
         self.assertEqual(set(arguments), {"place", "unit"})
         self.assertIn(arguments["unit"], "cf")
 
+    def test_a_grammar_that_fails_midway_is_the_requests_fault(self):
+        # Texts of many characters can be split in more ways than are followed.
+        pattern = {"type": "string", "pattern": "(.{1,50}){9,}"}
+        body = {"messages": ASK, "max_tokens": 100, "response_format": schema_format(pattern)}
+        error = self.server.post(CHAT, body, 400)["error"]
+        self.assertEqual(error["code"], "invalid_grammar")
+        self.assertIn("ambiguous", error["message"])
+        _, _, events = self.server.send("POST", CHAT, body | {"stream": True})
+        last = json.loads(events.rstrip().split("\n\n")[-1].removeprefix("data: "))
+        self.assertEqual(last["error"]["code"], "invalid_grammar")
+        text = {"format": {"type": "json_schema", "name": "x", "schema": pattern}}
+        error = self.server.post("/v1/responses", {"input": "Hi", "text": text}, 400)["error"]
+        self.assertIn("ambiguous", error["message"])
+
     def test_forced_calls(self):
         call, = self.calls(tools=[PING, WEATHER], tool_choice=NAMED)
         self.check_weather(call)

@@ -28,6 +28,11 @@ void* operator new(size_t size) { return counted(size, 1); }
 void* operator new(size_t size, std::align_val_t alignment) {
   return counted(size, size_t(alignment));
 }
+// Or a sanitizer's own would meet the deletes below.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  ++n_allocations;
+  return std::malloc(size);
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }

@@ -37,7 +37,7 @@ class PhaseClock {
   double start_us_;
 };
 
-struct ScoredToken {
+struct AnswerScore {
   Token token = -1;
   float logprob = 0;
   std::vector<TokenScore> top;
@@ -46,7 +46,7 @@ struct ScoredToken {
 struct Answer {
   int n_prompt = 0, n_cached = 0;
   std::vector<Token> tokens;        // an end token, if one came, is the last
-  std::vector<ScoredToken> scores;  // if log-probabilities were asked for
+  std::vector<AnswerScore> scores;  // if log-probabilities were asked for
   std::string text;                 // without end tokens and stop texts
   FinishReason finish = FinishReason::kNone;
   Phase prefill;  // until the first token

@@ -7,9 +7,9 @@
 namespace sluice {
 namespace {
 
-Json scores_to_json(const std::vector<ScoredToken>& scores) {
+Json scores_to_json(const std::vector<AnswerScore>& scores) {
   Json list = Json::array();
-  for (const ScoredToken& score : scores) {
+  for (const AnswerScore& score : scores) {
     Json top = Json::array();
     for (const TokenScore& t : score.top)
       top.push_back({{"token", t.token}, {"logprob", t.logprob}});

@@ -49,7 +49,7 @@ class ChatTurn {
   ChatTurn& operator=(const ChatTurn&) = delete;
 
   bool piece(Piece piece);
-  void done(const std::string& error, const Usage& usage) {
+  void done(const GenerationError& error, const Usage& usage) {
     static_cast<Usage&>(usage_) = usage;
     sinks_.done(error, usage_);
   }
@@ -283,7 +283,7 @@ std::shared_ptr<Generation> start_chat(const ServedModel& model, ChatRequest req
   return start_generation(
       model, std::move(generation),
       {[turn](Piece piece) { return turn->piece(std::move(piece)); },
-       [turn](const std::string& error, const Usage& usage) { turn->done(error, usage); }});
+       [turn](const GenerationError& error, const Usage& usage) { turn->done(error, usage); }});
 }
 
 }  // namespace sluice

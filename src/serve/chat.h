@@ -62,7 +62,7 @@ struct ChatSinks {
   std::function<void(ChatPiece)> piece;  // in order within a choice
   /// After the last piece of the last choice; `error` is empty if all went well. Never called after
   /// a cancel.
-  std::function<void(const std::string& error, const ChatUsage& usage)> done;
+  std::function<void(const GenerationError& error, const ChatUsage& usage)> done;
 };
 
 /// Fills what chats need to know of a model: call when all else of it is set. `template_text` is

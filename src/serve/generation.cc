@@ -23,6 +23,38 @@ struct Generation::Choice {
   double last_us = 0;
 };
 
+namespace {
+
+/// Notes that the constraint itself failed: too many ways to read the text, or no token that fits.
+class WatchedConstraint : public TokenConstraint {
+ public:
+  WatchedConstraint(std::shared_ptr<TokenConstraint> constraint, std::shared_ptr<bool> failed)
+      : constraint_(std::move(constraint)), failed_(std::move(failed)) {}
+
+  void allowed(std::vector<uint32_t>& bits) override {
+    watch([&] { constraint_->allowed(bits); });
+  }
+  bool accept(Token token) override {
+    bool accepted = false;
+    watch([&] { accepted = constraint_->accept(token); });
+    return accepted;
+  }
+  void rollback(int n) override { constraint_->rollback(n); }
+
+ private:
+  template <typename F>
+  void watch(F&& f) {
+    *failed_ = true;  // unless f returns
+    f();
+    *failed_ = false;
+  }
+
+  std::shared_ptr<TokenConstraint> constraint_;
+  std::shared_ptr<bool> failed_;
+};
+
+}  // namespace
+
 Generation::Generation(EngineThread& thread, const Tokenizer& tokenizer, Metrics& metrics,
                        GenerationRequest request, Sinks sinks)
     : thread_(thread),
@@ -71,7 +103,10 @@ void Generation::submit(Engine& engine, int number) {
   Request request = request_.request;
   request.prompt = request_.prompts[size_t(number / request_.n)];
   request.sampling.seed += uint64_t(number % request_.n);
-  if (request_.constrain) request.constraint = request_.constrain();
+  if (request_.constrain) {
+    request.constraint =
+        std::make_shared<WatchedConstraint>(request_.constrain(), constraint_failed_);
+  }
   request.sink = [self = shared_from_this(), &engine, &choice](const TokenEvent& event) {
     return self->take(engine, choice, event);
   };
@@ -103,7 +138,8 @@ bool Generation::take(Engine& engine, Choice& choice, const TokenEvent& event) {
   const bool ended = piece.finish != FinishReason::kNone;
   const bool has_news =
       !piece.text.empty() || !piece.scores.empty() || !piece.prompt_logprobs.empty() || ended;
-  if (event.finish == FinishReason::kError && error_.empty()) error_ = event.error;
+  if (event.finish == FinishReason::kError && error_.empty())
+    error_ = {event.error, *constraint_failed_};
   bool goes_on = !ended;
   if (has_news && error_.empty()) {
     piece.n_tokens = std::exchange(choice.n_tokens, 0);
@@ -112,13 +148,13 @@ bool Generation::take(Engine& engine, Choice& choice, const TokenEvent& event) {
   if (goes_on) return true;
   choice.open = false;
   if (!error_.empty()) {
-    const std::string error = error_;
+    const GenerationError error = error_;
     cancel();
     settle();
     sinks_.done(error, usage_);
   } else if (--n_open_ == 0) {
     settle();
-    sinks_.done("", usage_);
+    sinks_.done({}, usage_);
   }
   return false;
 }

@@ -52,6 +52,13 @@ struct GenerationRequest {
   std::function<std::shared_ptr<TokenConstraint>()> constrain;
 };
 
+/// Why a generation ended before its time; no message: it did not.
+struct GenerationError {
+  std::string message;
+  bool by_request = false;  // what was asked for cannot be done: neither model nor server failed
+  bool empty() const { return message.empty(); }
+};
+
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   struct Sinks {
@@ -59,7 +66,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::function<bool(Piece)> piece;
     /// After the last piece of the last choice; `error` is empty if all went well. Never called
     /// after cancel().
-    std::function<void(const std::string& error, const Usage& usage)> done;
+    std::function<void(const GenerationError& error, const Usage& usage)> done;
   };
 
   /// The sinks are called on the engine's thread. Everything given by reference lives on.
@@ -92,7 +99,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Usage usage_;
   int n_open_ = 0;
   double start_us_;
-  std::string error_;
+  GenerationError error_;
+  std::shared_ptr<bool> constraint_failed_ = std::make_shared<bool>(false);
   std::atomic<bool> cancelled_ = false;
 };
 

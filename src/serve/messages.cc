@@ -108,9 +108,9 @@ class MessageStream {
     last_ = std::move(piece);
   }
 
-  void done(const std::string& error, const ChatUsage& usage) {
+  void done(const GenerationError& error, const ChatUsage& usage) {
     if (!error.empty()) {
-      send({{"type", "error"}, {"error", {{"type", "api_error"}, {"message", error}}}});
+      send(OrderedJson::parse(messages_error(http_error(error)).body));
     } else {
       send({{"type", "message_delta"},
             {"delta", stop_json(last_)},
@@ -180,9 +180,9 @@ class MessageAnswer {
     if (piece.finish != ChatFinish::kNone) last_ = std::move(piece);
   }
 
-  void done(const std::string& error, const ChatUsage& usage) {
+  void done(const GenerationError& error, const ChatUsage& usage) {
     if (!error.empty()) {
-      return call_.exchange->respond(messages_error(http_error(500, error, "server_error")));
+      return call_.exchange->respond(messages_error(http_error(error)));
     }
     OrderedJson message = message_json(call_, options_, usage);
     for (size_t i = 0; i < blocks_.size(); ++i) fill(blocks_[i], texts_[i]);
@@ -217,7 +217,7 @@ void start_with(const Call& call, MessageOptions options, ChatRequest request) {
       *call.model, std::move(request),
       {[sink](int64_t n) { sink->start(n); },
        [sink](ChatPiece piece) { sink->piece(std::move(piece)); },
-       [sink](const std::string& error, const ChatUsage& usage) { sink->done(error, usage); }});
+       [sink](const GenerationError& error, const ChatUsage& usage) { sink->done(error, usage); }});
   cancel_with_client(call, generation);
 }
 

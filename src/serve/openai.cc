@@ -70,6 +70,11 @@ std::vector<std::pair<Token, float>> read_biases(const Fields& body, int64_t voc
 
 }  // namespace
 
+HttpResponse http_error(const GenerationError& error) {
+  if (!error.by_request) return http_error(500, error.message, "server_error");
+  return http_error(400, error.message, "invalid_request_error", "", "invalid_grammar");
+}
+
 std::string make_id(const std::string& prefix) {
   return prefix + fmt::format("{:016x}{:08x}", random_bits(), uint32_t(random_bits()));
 }

@@ -24,6 +24,9 @@ namespace sluice {
 
 class ConstraintCache;
 
+/// 400 or 500.
+HttpResponse http_error(const GenerationError& error);
+
 /// A model that is ready, or a tier of one (serve/models.h). Everything it points to lives as long
 /// as the server.
 struct ServedModel {

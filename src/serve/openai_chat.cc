@@ -114,9 +114,9 @@ class ChatStream {
     if (ended) send_choice(piece.choice, {}, OrderedJson::object(), finish_name(piece.finish));
   }
 
-  void done(const std::string& error, const ChatUsage& usage) {
+  void done(const GenerationError& error, const ChatUsage& usage) {
     if (!error.empty()) {
-      call_.exchange->send("data: " + http_error(500, error, "server_error").body + "\n\n");
+      call_.exchange->send("data: " + http_error(error).body + "\n\n");
     } else if (options_.include_usage) {
       OrderedJson chunk = base_;
       chunk["choices"] = OrderedJson::array();
@@ -215,9 +215,9 @@ class ChatAnswer {
     whole.finish = piece.finish;
   }
 
-  void done(const std::string& error, const ChatUsage& usage) {
+  void done(const GenerationError& error, const ChatUsage& usage) {
     if (!error.empty()) {
-      call_.exchange->respond(http_error(500, error, "server_error"));
+      call_.exchange->respond(http_error(error));
       return;
     }
     OrderedJson answer = base(call_, options_, "chat.completion");
@@ -293,7 +293,7 @@ void start_with(const Call& call, ChatOptions options, ChatRequest request,
   const auto generation = start_chat(
       *call.model, std::move(request),
       {std::move(accepted), [sink](ChatPiece piece) { sink->piece(std::move(piece)); },
-       [sink](const std::string& error, const ChatUsage& usage) { sink->done(error, usage); }});
+       [sink](const GenerationError& error, const ChatUsage& usage) { sink->done(error, usage); }});
   cancel_with_client(call, generation);
 }
 

@@ -88,10 +88,10 @@ class Completion {
     if (options_.stream) send(piece.choice, text, piece.finish);
   }
 
-  void done(const std::string& error, const Usage& usage) {
+  void done(const GenerationError& error, const Usage& usage) {
     HttpExchange& exchange = *call_.exchange;
     if (!error.empty()) {
-      HttpResponse response = http_error(500, error, "server_error");
+      HttpResponse response = http_error(error);
       if (!options_.stream) return exchange.respond(std::move(response));
       exchange.send("data: " + response.body + "\n\n");
       return exchange.finish();
@@ -277,7 +277,7 @@ void text_completion(const OrderedJson& json, const Call& call) {
          sink->piece(std::move(piece));
          return true;
        },
-       [sink](const std::string& error, const Usage& usage) { sink->done(error, usage); }});
+       [sink](const GenerationError& error, const Usage& usage) { sink->done(error, usage); }});
   cancel_with_client(call, generation);
 }
 

@@ -242,13 +242,14 @@ void ResponseBuilder::finish(const char* status) {
   if (resource_["status"] == "completed") resource_["completed_at"] = unix_seconds();
 }
 
-void ResponseBuilder::end(const std::string& error, const ChatUsage& usage) {
+void ResponseBuilder::end(const GenerationError& error, const ChatUsage& usage) {
   const bool cut = finish_ == ChatFinish::kLength;
   if (error.empty() && resource_["output"].empty()) open_message();
   close(error.empty() && !cut ? "completed" : "incomplete");
   resource_["usage"] = usage_json(usage);
   if (!error.empty()) {
-    resource_["error"] = {{"code", "server_error"}, {"message", error}};
+    resource_["error"] = {{"code", error.by_request ? kBadRequest : "server_error"},
+                          {"message", error.message}};
     finish("failed");
     return send_state("response.failed", true);
   }

@@ -29,8 +29,10 @@ class ResponseBuilder {
   /// The first events: created, then queued or in_progress.
   void begin();
   void take(const ChatPiece& piece);
+  /// The code of errors that the request itself is the cause of.
+  static constexpr const char* kBadRequest = "invalid_prompt";
   /// The last event: completed or incomplete, or failed if `error` says why.
-  void end(const std::string& error, const ChatUsage& usage);
+  void end(const GenerationError& error, const ChatUsage& usage);
   /// The last event of a response that shows nothing.
   void complete(ChatUsage usage);
   /// Ends the response as cancelled, without an event: nobody waits for one.

@@ -25,7 +25,7 @@ void LiveResponse::start(const ServedModel& model, ChatRequest chat, bool genera
     const std::lock_guard lock(self->mutex_);
     if (generate && !self->ended_) self->builder_.take(piece);
   };
-  sinks.done = [self = shared_from_this(), generate](const std::string& error,
+  sinks.done = [self = shared_from_this(), generate](const GenerationError& error,
                                                      const ChatUsage& usage) {
     {
       const std::lock_guard lock(self->mutex_);

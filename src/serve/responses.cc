@@ -18,8 +18,9 @@ constexpr const char* kSummarise =
 LiveResponse::Listener answer_to(std::shared_ptr<HttpExchange> exchange) {
   return {nullptr, [exchange](const OrderedJson& resource) {
             if (resource["status"] == "failed") {
-              const std::string message = resource["error"]["message"];
-              return exchange->respond(http_error(500, message, "server_error"));
+              const OrderedJson& error = resource["error"];
+              return exchange->respond(http_error(GenerationError{
+                  error["message"], error["code"] == ResponseBuilder::kBadRequest}));
             }
             exchange->respond({200, dump(resource)});
           }};

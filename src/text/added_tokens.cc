@@ -72,8 +72,8 @@ bool AddedTokenMatcher::accepts(const AddedToken& token, std::string_view text, 
          (!ends_with_word(text.substr(0, begin)) && !starts_with_word(text.substr(end)));
 }
 
-std::vector<Segment> AddedTokenMatcher::split(std::string_view text, bool parse_special) const {
-  std::vector<Segment> segments;
+std::vector<TextPart> AddedTokenMatcher::split(std::string_view text, bool parse_special) const {
+  std::vector<TextPart> segments;
   size_t done = 0;
   for (size_t at = 0; at < text.size();) {
     const TokenTrie::Match match = trie_.longest(text.substr(at));

@@ -57,7 +57,7 @@ struct AddedToken {
 };
 
 /// A part of a text: a token, or text to be encoded (id < 0).
-struct Segment {
+struct TextPart {
   std::string_view text;
   int32_t id = -1;
 };
@@ -68,7 +68,7 @@ class AddedTokenMatcher {
   void add(const AddedToken& token, std::string_view pattern);
   bool empty() const { return trie_.empty(); }
   /// Leftmost-longest, without overlap. Special tokens are text unless `parse_special`.
-  std::vector<Segment> split(std::string_view text, bool parse_special) const;
+  std::vector<TextPart> split(std::string_view text, bool parse_special) const;
 
  private:
   bool accepts(const AddedToken& token, std::string_view text, size_t begin, size_t end,

@@ -24,10 +24,10 @@ class Splitter : public PreTokenizer {
   explicit Splitter(SplitBehavior behavior) : behavior_(behavior) {}
 
   void apply(Pieces& pieces) const override {
-    std::vector<Piece> out;
+    std::vector<PreToken> out;
     out.reserve(pieces.list.size() * 2);
     std::vector<Range> ranges;
-    for (const Piece& piece : pieces.list) {
+    for (const PreToken& piece : pieces.list) {
       ranges.clear();
       find_ranges(piece.text, ranges);
       merge(ranges);
@@ -189,7 +189,7 @@ class Sequence : public PreTokenizer {
 class PrefixSpace : public PreTokenizer {
  public:
   void apply(Pieces& pieces) const override {
-    for (Piece& piece : pieces.list) {
+    for (PreToken& piece : pieces.list) {
       if (!piece.text.starts_with(' '))
         piece.text = pieces.keep(std::string(1, ' ').append(piece.text));
     }
@@ -199,7 +199,7 @@ class PrefixSpace : public PreTokenizer {
 class ByteLevel : public PreTokenizer {
  public:
   void apply(Pieces& pieces) const override {
-    for (Piece& piece : pieces.list) {
+    for (PreToken& piece : pieces.list) {
       std::string mapped;
       for (const char c : piece.text) append_utf8(mapped, byte_to_char(static_cast<uint8_t>(c)));
       piece.text = pieces.keep(std::move(mapped));
@@ -218,7 +218,7 @@ class Metaspace : public PreTokenizer {
   }
 
   void apply(Pieces& pieces) const override {
-    for (Piece& piece : pieces.list) {
+    for (PreToken& piece : pieces.list) {
       std::string text;
       for (const char c : piece.text) {
         if (c == ' ') {

@@ -11,14 +11,14 @@
 
 namespace sluice {
 
-struct Piece {
+struct PreToken {
   std::string_view text;  // never empty
   bool at_start = false;  // it begins where the whole input begins
 };
 
 /// Pieces of one text; those that a step rewrites live in `storage`.
 struct Pieces {
-  std::vector<Piece> list;
+  std::vector<PreToken> list;
   std::deque<std::string> storage;
 
   std::string_view keep(std::string text) { return storage.emplace_back(std::move(text)); }

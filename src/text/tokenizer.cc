@@ -96,7 +96,7 @@ void append_piece_ids(const TokenizerParts& parts, std::string_view text, bool a
   Pieces pieces;
   pieces.list.push_back({text, at_start});
   parts.pre_tokenizer->apply(pieces);
-  for (const Piece& piece : pieces.list) parts.model->encode(piece.text, ids);
+  for (const PreToken& piece : pieces.list) parts.model->encode(piece.text, ids);
 }
 
 void append_text_ids(const TokenizerParts& parts, std::string_view text, bool at_start,
@@ -111,7 +111,7 @@ void append_text_ids(const TokenizerParts& parts, std::string_view text, bool at
     if (!text.empty()) append_piece_ids(parts, text, at_start, ids);
     return;
   }
-  for (const Segment& segment : parts.normalized_matcher.split(text, parse_special)) {
+  for (const TextPart& segment : parts.normalized_matcher.split(text, parse_special)) {
     if (segment.id >= 0) {
       ids.push_back(segment.id);
     } else {
@@ -194,7 +194,7 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special,
   }
   std::vector<int32_t> ids;
   if (add_special) ids = parts_->prefix_ids;
-  for (const Segment& segment : parts_->raw_matcher.split(text, parse_special)) {
+  for (const TextPart& segment : parts_->raw_matcher.split(text, parse_special)) {
     if (segment.id >= 0) {
       ids.push_back(segment.id);
     } else {
