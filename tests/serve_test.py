@@ -4,6 +4,7 @@
 Usage: serve_test.py SLUICE GOLDEN_DIR [unittest arguments]
 """
 
+import base64
 from concurrent.futures import ThreadPoolExecutor
 import http.client
 import json
@@ -11,6 +12,7 @@ from pathlib import Path
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ import unittest
 SLUICE, GOLDEN = "", Path()
 DEFAULT_MODEL = Path(__file__).parent.parent / "models/SmolLM2-135M-Instruct.Q4_1.gguf"
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+EMBEDDINGS = "/v1/embeddings"
 USER = [{"role": "user", "content": "Hello there"}]
 
 
@@ -282,6 +285,68 @@ class CompletionTest(ServerCase):
                               ({"best_of": 1, "n": 2}, "best_of"),
                               ({"max_tokens": 0}, "max_tokens"), ({"logprobs": True}, "logprobs"), ({"prompt": {"a": 1}}, "prompt")]:
             self.assertEqual(self.error(TEXT, {"prompt": "x"} | fields)["param"], param, fields)
+
+
+class EmbeddingTest(ServerCase):
+    TEXTS = ["Hello there", "A somewhat longer text, of several words. " * 8, "x"]
+
+    def ask(self, status=200, server=None, **fields):
+        return (server or self.server).post(EMBEDDINGS, {"input": self.TEXTS} | fields, status)
+
+    def vectors(self, **fields):
+        return [entry["embedding"] for entry in self.ask(**fields)["data"]]
+
+    def test_shape_and_usage(self):
+        answer = self.ask(model="tiny")
+        self.assertEqual((answer["object"], answer["model"]), ("list", "tiny"))
+        self.assertEqual([(entry["object"], entry["index"]) for entry in answer["data"]],
+                         [("embedding", i) for i in range(3)])
+        counts = [self.ask(input=text)["usage"]["prompt_tokens"] for text in self.TEXTS]
+        self.assertEqual(answer["usage"], {"prompt_tokens": sum(counts),
+                                           "total_tokens": sum(counts)})
+        for entry in answer["data"]:
+            self.assertEqual(len(entry["embedding"]), 64)
+            self.assertAlmostEqual(sum(x * x for x in entry["embedding"]), 1, places=5)
+
+    def test_the_same_bits_in_any_company(self):
+        together = self.vectors()
+        for pooling in ["mean", "last"]:
+            alone = [self.vectors(input=text, pooling=pooling)[0] for text in self.TEXTS]
+            self.assertEqual(self.vectors(pooling=pooling), alone)
+            self.assertEqual(alone == together, pooling == "mean")
+        with ThreadPoolExecutor(6) as pool:
+            self.assertTrue(all(v == together for v in pool.map(lambda _: self.vectors(), range(12))))
+        other = Server("--model", GOLDEN / "llama/model.gguf", "--threads", 1, "--stages", 3,
+                       "--chunk", 7)
+        self.addCleanup(other.stop)
+        self.assertEqual(self.vectors(server=other), together)
+
+    def test_texts_tokens_and_base64_are_one(self):
+        tokens = [5, 6, 7]
+        one = self.vectors(input=tokens)
+        self.assertEqual(self.vectors(input=[tokens, "x"])[:1], one)
+        packed = base64.b64decode(self.vectors(input=tokens, encoding_format="base64")[0])
+        self.assertEqual(struct.pack("<64f", *one[0]), packed)
+
+    def test_wrong_fields_name_the_parameter(self):
+        for fields, param in [({"input": None}, "input"), ({"input": []}, "input"),
+                              ({"input": [1, "x"]}, "input"), ({"input": [[]]}, "input"),
+                              ({"input": [999999]}, "input"), ({"input": ["x"] * 3000}, "input"),
+                              ({"dimensions": 32}, "dimensions"), ({"pooling": "max"}, "pooling"),
+                              ({"encoding_format": "int8"}, "encoding_format")]:
+            self.assertEqual(self.ask(400, **fields)["error"]["param"], param, fields)
+        error = self.ask(400, input=["x", "word " * 600])["error"]
+        self.assertEqual((error["code"], error["param"]), ("context_length_exceeded", "input"))
+        self.assertEqual(len(self.vectors(dimensions=64)[0]), 64)
+
+    def test_a_client_that_goes_ends_it(self):
+        text = json.dumps({"input": ["word " * 90] * 500})
+        with socket.create_connection(("127.0.0.1", self.server.port)) as client:
+            client.sendall(f"POST {EMBEDDINGS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json"
+                           f"\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+            self.server.wait_for("sluice_requests_open", 1)
+        self.server.wait_for("sluice_requests_open", 0)
+        self.assertGreater(self.server.metric("sluice_sequences_cancelled_total"), 100)
 
 
 class ServiceTest(ServerCase):

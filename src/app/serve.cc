@@ -140,6 +140,7 @@ class Backend {
     model_.template_variables = template_variables(runtime_.tokenizer());
     model_.end_tokens = runtime_.end_tokens();
     model_.vocab = runtime_.model().vocab;
+    model_.dim = runtime_.model().dim;
     model_.metrics = &metrics_;
     const std::string source = chat_template_source(runtime_.checkpoint());
     prepare_chat(model_, source.empty() ? kPlainTemplate : source);

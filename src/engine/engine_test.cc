@@ -88,7 +88,7 @@ struct Client {
   Answer got;
   std::string error;
   int n_cached = 0, n_drafted = 0;
-  std::vector<float> prompt_logprobs, logits;
+  std::vector<float> prompt_logprobs, logits, hidden;
   int stop_after = -1;  // the sink returns false after so many tokens
   bool cancelled = false;
   std::function<void()> on_token;
@@ -101,6 +101,10 @@ struct Client {
       if (!event.logits.empty()) {
         EXPECT_EQ(event.position * kVocab, std::ssize(logits));
         logits.insert(logits.end(), event.logits.begin(), event.logits.end());
+      }
+      if (!event.hidden.empty()) {
+        EXPECT_EQ(event.position * kFakeDim, std::ssize(hidden));
+        hidden.insert(hidden.end(), event.hidden.begin(), event.hidden.end());
       }
       if (event.token >= 0) {
         EXPECT_EQ(event.position, std::ssize(request.prompt) + std::ssize(got.tokens));
@@ -138,6 +142,9 @@ void expect_scores(const Client& client) {
   if (r.want_logits) {
     ASSERT_EQ(std::ssize(client.logits), n_prompt * kVocab);
   }
+  if (r.want_hidden) {
+    ASSERT_EQ(std::ssize(client.hidden), n_prompt * kFakeDim);
+  }
   const std::ptrdiff_t first = std::max(r.score_from, 1);
   ASSERT_EQ(std::ssize(client.prompt_logprobs),
             r.score_from < 0 ? 0 : std::max<std::ptrdiff_t>(n_prompt - first, 0));
@@ -152,6 +159,10 @@ void expect_scores(const Client& client) {
     const auto logits = fake_logits(hash, token, kVocab);
     if (r.want_logits) {
       ASSERT_TRUE(std::equal(logits.begin(), logits.end(), client.logits.begin() + i * kVocab));
+    }
+    if (r.want_hidden) {
+      const auto hidden = fake_hidden(hash, token);
+      ASSERT_TRUE(std::equal(hidden.begin(), hidden.end(), client.hidden.begin() + i * kFakeDim));
     }
     if (r.score_from >= 0 && i + 1 >= first && i + 1 < n_prompt) {
       batch.rows[0].target = r.prompt[size_t(i) + 1];
@@ -237,6 +248,7 @@ struct World {
     r.speculate = random() % 5 != 0;
     if (random() % 5 == 0) r.score_from = int(random() % 160);
     r.want_logits = random() % 8 == 0;
+    r.want_hidden = random() % 8 == 0;
     return r;
   }
 

@@ -32,6 +32,13 @@ inline std::vector<float> fake_logits(uint64_t hash, Token last, int vocab) {
   return logits;
 }
 
+/// The hidden state after that prefix.
+constexpr int kFakeDim = 3;
+inline std::array<float, kFakeDim> fake_hidden(uint64_t hash, Token last) {
+  return {static_cast<float>(hash >> 40), static_cast<float>(hash & 0xffff),
+          static_cast<float>(last)};
+}
+
 class FakeExecutor : public Executor {
  public:
   FakeExecutor(CachePools pools, int depth, int vocab, uint64_t seed = 1)
@@ -76,8 +83,13 @@ class FakeExecutor : public Executor {
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::shuffle(order.begin(), order.end(), random_);
     std::vector<std::vector<float>> logits(batch.rows.size());
-    for (size_t i : order) compute(batch, batch.sequences[i], logits);
+    std::vector<uint64_t> hashes(batch.rows.size());
+    for (size_t i : order) compute(batch, batch.sequences[i], logits, hashes);
     for (size_t i = 0; i < batch.rows.size(); ++i) {
+      if (batch.rows[i].hidden) {
+        const auto hidden = fake_hidden(hashes[i], batch.rows[i].token);
+        result.hidden.insert(result.hidden.end(), hidden.begin(), hidden.end());
+      }
       if (!batch.rows[i].wanted()) continue;
       result.rows.push_back(sampler_.run(batch, static_cast<int>(i), logits[i]));
       if (batch.rows[i].logits) {
@@ -151,8 +163,8 @@ class FakeExecutor : public Executor {
     pages_[size_t(s.pages[size_t(row.position / kPageTokens)])][row.position % kPageTokens] = token;
   }
 
-  void compute(const Batch& batch, const BatchSequence& s,
-               std::vector<std::vector<float>>& logits) {
+  void compute(const Batch& batch, const BatchSequence& s, std::vector<std::vector<float>>& logits,
+               std::vector<uint64_t>& hashes) {
     uint64_t state = s.state_load >= 0 ? slots_[size_t(s.state_load)] : 0;
     for (int r = s.first_row; r < s.first_row + s.n_rows; ++r) {
       const BatchRow& row = batch.rows[size_t(r)];
@@ -166,7 +178,8 @@ class FakeExecutor : public Executor {
       state = fake_mix(state, uint64_t(row.token));
       if (row.state_save >= 0) slots_[size_t(row.state_save)] = state;
       const bool agree = pools_.n_state_slots == 0 || state == paged;
-      logits[size_t(r)] = fake_logits(agree ? paged : paged ^ state, row.token, vocab_);
+      hashes[size_t(r)] = agree ? paged : paged ^ state;
+      logits[size_t(r)] = fake_logits(hashes[size_t(r)], row.token, vocab_);
     }
   }
 

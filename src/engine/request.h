@@ -56,6 +56,8 @@ struct TokenEvent {
   /// (rows, vocab) for consecutive prompt positions, the first of them `position`: in events of
   /// their own (token -1), in order, if `want_logits` was set.
   std::vector<float> logits;
+  /// (rows, dim), likewise, if `want_hidden` was set.
+  std::vector<float> hidden;
   int n_cached = 0;  // with the first event: prompt tokens taken from the prefix cache
 };
 
@@ -71,6 +73,7 @@ struct Request {
   bool speculate = true;     // may be helped by the drafter, if the engine has one
   int score_from = -1;       // >= 0: log-probabilities of prompt[i], i >= max(score_from, 1)
   bool want_logits = false;  // logits of every prompt position
+  bool want_hidden = false;  // likewise the hidden states, after the final norm
   std::shared_ptr<TokenConstraint> constraint;
   /// Called once per event, in order, on the engine's thread. Returning false cancels.
   std::function<bool(const TokenEvent&)> sink;
@@ -88,6 +91,7 @@ struct BatchRow {
   Token target = -1;        // >= 0: this token's log-probability at this row is wanted
   bool sample = false;      // a token is to be drawn from this row's logits
   bool logits = false;      // the logits themselves are wanted
+  bool hidden = false;      // the hidden state is wanted; needs no head
   bool wanted() const { return sample || logits || target >= 0; }
 };
 
@@ -140,6 +144,7 @@ struct Result {
   uint64_t batch = 0;
   std::vector<RowResult> rows;  // one per wanted row, in row order
   std::vector<float> logits;    // (rows with `logits`, vocab), in row order
+  std::vector<float> hidden;    // (rows with `hidden`, dim), in row order
   std::vector<StageTiming> stages;
   std::string error;  // not empty: the batch failed, `rows` is empty
 };

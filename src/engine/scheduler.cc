@@ -118,7 +118,6 @@ Scheduler::SequencePtr Scheduler::make_sequence(Request request, double now_us) 
   s.limit = limit_;
   s.key = now_us - std::clamp(r.priority, -kMaxPriority, kMaxPriority) * options_.ageing_us;
   s.next_score_row = r.score_from >= 0 ? std::max(r.score_from, 1) - 1 : INT_MAX;
-  s.next_logits_row = 0;
   s.sampling = std::make_shared<SamplingParams>(r.sampling);
   if (!s.never_ends() && r.min_tokens > 0 && !r.constraint) {
     auto no_end = std::make_shared<SamplingParams>(r.sampling);
@@ -159,7 +158,7 @@ RequestId Scheduler::fork(RequestId parent_id, Request request, double now_us) {
   }
   const SequencePtr parent = found->second;
   request.prompt = parent->tokens;
-  const bool needs_rows = request.score_from >= 0 || request.want_logits;
+  const bool needs_rows = request.score_from >= 0 || request.want_logits || request.want_hidden;
   const RequestId id = submit(std::move(request), now_us);
   const auto child = sequences_.find(id);
   // With rows under way the parent's state is not the one after its last token: start over.
@@ -204,24 +203,14 @@ void Scheduler::accept(const Result& result) {
   }
   if (flight.decode_only) row_cost_.observe(static_cast<int>(flight.rows.size()), time_us);
 
-  const auto n_logits_rows =
-      std::count_if(flight.rows.begin(), flight.rows.end(), [](auto& row) { return row.logits; });
-  const size_t vocab =
-      n_logits_rows > 0 ? result.logits.size() / static_cast<size_t>(n_logits_rows) : 0;
-  size_t n_rows_seen = 0, n_logits_seen = 0;
+  size_t n_rows_seen = 0;
   for (Work& work : flight.work) {
-    const auto begin = flight.rows.begin() + work.first_row;
-    const auto n_logits =
-        std::count_if(begin, begin + work.n_rows, [](auto& row) { return row.logits; });
     const size_t first = n_rows_seen;
     while (n_rows_seen < result.rows.size() &&
            result.rows[n_rows_seen].row < work.first_row + work.n_rows) {
       ++n_rows_seen;
     }
-    const size_t n_floats = static_cast<size_t>(n_logits) * vocab;
-    absorb(flight, work, result, std::span(result.rows).subspan(first, n_rows_seen - first),
-           std::span(result.logits).subspan(n_logits_seen, n_floats));
-    n_logits_seen += n_floats;
+    absorb(flight, work, result, std::span(result.rows).subspan(first, n_rows_seen - first));
   }
   for (int32_t slot : flight.loaded_slots) book_.release_slot(slot);
   flight.clear();
@@ -242,7 +231,7 @@ void Scheduler::Flight::clear() {
 }
 
 void Scheduler::absorb(const Flight& flight, Work& work, const Result& result,
-                       std::span<const RowResult> rows, std::span<const float> logits) {
+                       std::span<const RowResult> rows) {
   Sequence& s = *work.sequence;
   --s.n_in_flight;
   if (s.done || !result.error.empty()) {
@@ -254,14 +243,8 @@ void Scheduler::absorb(const Flight& flight, Work& work, const Result& result,
     }
     return;
   }
-  if (!logits.empty()) {
-    const auto first = std::find_if(flight.rows.begin() + work.first_row, flight.rows.end(),
-                                    [](const BatchRow& row) { return row.logits; });
-    TokenEvent event;
-    event.position = first->position;
-    event.logits.assign(logits.begin(), logits.end());
-    emit(s, std::move(event));
-  }
+  tell_vectors(flight, work, &BatchRow::logits, result.logits, &TokenEvent::logits);
+  tell_vectors(flight, work, &BatchRow::hidden, result.hidden, &TokenEvent::hidden);
   if (!take_prompt_results(s, flight, rows)) return;
   if (work.samples) {
     take_tokens(flight, work, rows);
@@ -271,6 +254,28 @@ void Scheduler::absorb(const Flight& flight, Work& work, const Result& result,
   if (s.n_computed < s.n_tokens()) return;
   emit(s, last_event(FinishReason::kLength));
   retire(s, FinishReason::kLength);
+}
+
+/// `values` are (rows that are `wanted`, width) of the whole batch.
+void Scheduler::tell_vectors(const Flight& flight, const Work& work, bool BatchRow::*wanted,
+                             const std::vector<float>& values,
+                             std::vector<float> TokenEvent::*told) {
+  if (values.empty() || !work.sequence->wants_vectors()) return;
+  const auto count = [&](int first, int last) {
+    return std::count_if(flight.rows.begin() + first, flight.rows.begin() + last,
+                         [&](const BatchRow& row) { return row.*wanted; });
+  };
+  const int end = work.first_row + work.n_rows;
+  const auto n = count(work.first_row, end);
+  if (n == 0) return;
+  const auto width = std::ssize(values) / count(0, static_cast<int>(flight.rows.size()));
+  const auto first = values.begin() + count(0, work.first_row) * width;
+  TokenEvent event;
+  event.position = std::find_if(flight.rows.begin() + work.first_row, flight.rows.end(),
+                                [&](const BatchRow& row) { return row.*wanted; })
+                       ->position;
+  (event.*told).assign(first, first + n * width);
+  emit(*work.sequence, std::move(event));
 }
 
 bool Scheduler::take_prompt_results(Sequence& s, const Flight& flight,
@@ -381,7 +386,8 @@ void Scheduler::emit(Sequence& s, TokenEvent event) {
   event.request = s.id;
   if (!s.spoke) event.n_cached = s.n_cached;
   s.spoke = true;
-  if (event.logits.empty()) event.prompt_logprobs = std::exchange(s.prompt_logprobs, {});
+  const bool is_vector = !event.logits.empty() || !event.hidden.empty();
+  if (!is_vector) event.prompt_logprobs = std::exchange(s.prompt_logprobs, {});
   events_.push_back({sequences_.at(s.id), std::move(event)});
 }
 

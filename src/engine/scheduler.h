@@ -117,7 +117,9 @@ class Scheduler {
   SequencePtr make_sequence(Request request, double now_us);
   void start(const SequencePtr& sequence);
   void absorb(const Flight& flight, Work& work, const Result& result,
-              std::span<const RowResult> rows, std::span<const float> logits);
+              std::span<const RowResult> rows);
+  void tell_vectors(const Flight& flight, const Work& work, bool BatchRow::*wanted,
+                    const std::vector<float>& values, std::vector<float> TokenEvent::*told);
   bool take_prompt_results(Sequence& sequence, const Flight& flight,
                            std::span<const RowResult> rows);
   void take_tokens(const Flight& flight, Work& work, std::span<const RowResult> rows);

@@ -9,8 +9,8 @@
 namespace sluice {
 namespace {
 
-/// Rows whose logits are wanted, per sequence and batch: keeps a result small for any vocabulary.
-constexpr int kMaxLogitsRows = 64;
+/// Rows whose vectors are wanted, per sequence and batch: keeps a result small for any vocabulary.
+constexpr int kMaxVectorRows = 64;
 
 /// Prompt rows per decoding sequence, where that is more than `mixed_rows`.
 constexpr int kPromptRowsPerDecode = 2;
@@ -82,7 +82,7 @@ bool Scheduler::try_admit(Sequence& sequence) {
   if (sequence.next_score_row < sequence.n_prompt - 1) {
     reusable = std::min(reusable, sequence.next_score_row);
   }
-  if (sequence.request.want_logits) reusable = std::min(reusable, sequence.next_logits_row);
+  if (sequence.wants_vectors()) reusable = std::min(reusable, sequence.next_vector_row);
   int n_cached = 0;
   if (keeps_prefix(sequence)) n_cached = book_.attach(sequence.tokens, reusable, sequence.cache);
   const int n_positions = std::min(sequence.n_tokens() + 1, sequence.limit);
@@ -242,7 +242,7 @@ int Scheduler::prefill_rows(const Sequence& s, int budget) const {
     const int share = round_up_to_page((s.n_tokens() + depth_ - 1) / depth_);
     n = std::min(n, std::max(share, 2 * kPageTokens));
   }
-  if (s.request.want_logits && s.n_scheduled < s.n_prompt) n = std::min(n, kMaxLogitsRows);
+  if (s.wants_vectors() && s.n_scheduled < s.n_prompt) n = std::min(n, kMaxVectorRows);
   if (book_.recurrent() && n < s.n_pending()) {
     // A chunk that ends with a page leaves a state that the prefix tree can keep.
     const int end = (s.n_scheduled + n) / kPageTokens * kPageTokens;
@@ -314,9 +314,10 @@ void Scheduler::add_rows(Batch& batch, Flight& flight, Work work, Masks masks) {
       row.target = s.tokens[static_cast<size_t>(row.position) + 1];
       s.next_score_row = row.position + 1;
     }
-    if (s.request.want_logits && row.position >= s.next_logits_row && row.position < s.n_prompt) {
-      row.logits = true;
-      s.next_logits_row = row.position + 1;
+    if (s.wants_vectors() && row.position >= s.next_vector_row && row.position < s.n_prompt) {
+      row.logits = s.request.want_logits;
+      row.hidden = s.request.want_hidden;
+      s.next_vector_row = row.position + 1;
     }
   }
   const int end = first + work.n_rows;

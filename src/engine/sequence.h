@@ -38,7 +38,7 @@ struct Sequence {
   std::shared_ptr<const SamplingParams> sampling_no_end;  // with the end tokens biased away
 
   int next_score_row = 0;   // first row whose score was not asked for yet
-  int next_logits_row = 0;  // likewise its logits
+  int next_vector_row = 0;  // likewise its logits or hidden state
   std::vector<float> prompt_logprobs;
   int n_cached = 0;
   bool spoke = false;  // its first event was given
@@ -51,6 +51,7 @@ struct Sequence {
     return static_cast<size_t>(
         std::min({int64_t{n_prompt} + request.max_tokens, int64_t{limit}, kMost}));
   }
+  bool wants_vectors() const { return request.want_logits || request.want_hidden; }
   int n_pending() const { return n_tokens() - n_scheduled; }
   /// Its only row to compute is that of the last token, and nothing of it is under way.
   bool decodes() const { return n_pending() == 1 && n_in_flight == 0; }

@@ -90,8 +90,10 @@ void Model::embed(Pass& p, const int32_t* tokens, Tensor& x) const {
   });
 }
 
+Tensor Model::final_norm(Pass& p, const Tensor& x) const { return p.rms_norm(x, norm_, norm_eps); }
+
 Tensor Model::head(Pass& p, const Tensor& x) const {
-  Tensor logits = p.matmul_fine(p.rms_norm(x, norm_, norm_eps), output_);  // (n, vocab)
+  Tensor logits = p.matmul_fine(final_norm(p, x), output_);  // (n, vocab)
   if (logits_scale != 1) p.scale(logits, logits_scale);
   return logits;
 }

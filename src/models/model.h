@@ -96,6 +96,8 @@ class Model {
   virtual void head_weights(Weights& w);
   /// x: (n, frame width) for n tokens in [0, vocab).
   virtual void embed(Pass& p, const int32_t* tokens, Tensor& x) const;
+  /// x: (n, frame width) -> (n, dim): the hidden states that the head turns into logits.
+  virtual Tensor final_norm(Pass& p, const Tensor& x) const;
   /// x: (n, frame width) -> (n, vocab)
   virtual Tensor head(Pass& p, const Tensor& x) const;
 

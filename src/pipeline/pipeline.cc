@@ -121,6 +121,7 @@ void Pipeline::submit(Batch& batch) {
   frame.result.batch = frame.batch.id;
   frame.result.rows.clear();
   frame.result.logits.clear();
+  frame.result.hidden.clear();
   frame.result.error.clear();
   frame.result.stages.assign(stages_.size(), {});
   frame.sent_ns = now_ns();

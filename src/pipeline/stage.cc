@@ -83,13 +83,9 @@ void Stage::run(Frame& frame, const Hop& hop) {
   if (hop.head) finish(frame, x);
 }
 
-void Stage::finish(Frame& frame, const Tensor& x) {
-  const Batch& batch = frame.batch;
-  Result& result = frame.result;
-  wanted_.clear();
-  for (int32_t r = 0; r < int32_t(batch.rows.size()); ++r) {
-    if (batch.rows[size_t(r)].wanted()) wanted_.push_back(r);
-  }
+/// Calls `use(rows, first)` for the wanted rows of `x`, a few at a time; `first` counts them.
+template <typename Use>
+void Stage::gather(const Tensor& x, const Use& use) {
   for (size_t first = 0; first < wanted_.size(); first += kHeadRows) {
     const int64_t n = std::min<int64_t>(kHeadRows, int64_t(wanted_.size() - first));
     const Arena::Mark mark = pass_.arena().mark();
@@ -97,8 +93,31 @@ void Stage::finish(Frame& frame, const Tensor& x) {
     for (int64_t i = 0; i < n; ++i) {
       std::memcpy(rows.row(i), x.row(wanted_[first + size_t(i)]), size_t(x.dim) * sizeof(float));
     }
+    use(rows, first);
+    pass_.arena().release(mark);
+  }
+}
+
+void Stage::finish(Frame& frame, const Tensor& x) {
+  const Batch& batch = frame.batch;
+  Result& result = frame.result;
+  const auto want = [&](const auto& wanted) {
+    wanted_.clear();
+    for (int32_t r = 0; r < int32_t(batch.rows.size()); ++r) {
+      if (wanted(batch.rows[size_t(r)])) wanted_.push_back(r);
+    }
+  };
+  want([](const BatchRow& row) { return row.hidden; });
+  gather(x, [&](const Tensor& rows, size_t) {
+    const Tensor hidden = model_.final_norm(pass_, rows);  // (n, dim)
+    for (int64_t i = 0; i < hidden.n; ++i) {
+      result.hidden.insert(result.hidden.end(), hidden.row(i), hidden.row(i) + hidden.dim);
+    }
+  });
+  want([](const BatchRow& row) { return row.wanted(); });
+  gather(x, [&](const Tensor& rows, size_t first) {
     const Tensor logits = model_.head(pass_, rows);  // (n, vocab)
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < logits.n; ++i) {
       const int32_t r = wanted_[first + size_t(i)];
       const std::span<const float> values(logits.row(i), size_t(model_.vocab));
       if (batch.rows[size_t(r)].logits) {
@@ -106,8 +125,7 @@ void Stage::finish(Frame& frame, const Tensor& x) {
       }
       result.rows.push_back(sampler_.run(batch, r, values));
     }
-    pass_.arena().release(mark);
-  }
+  });
 }
 
 }  // namespace sluice

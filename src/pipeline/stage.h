@@ -35,6 +35,8 @@ class Stage {
  private:
   void begin(const Batch& batch);
   void finish(Frame& frame, const Tensor& x);
+  template <typename Use>
+  void gather(const Tensor& x, const Use& use);
 
   Model& model_;
   Pass& pass_;

@@ -51,6 +51,7 @@ const Api::Route* Api::find_route(const std::string& path) {
   static constexpr Route kRoutes[] = {
       {"/v1/chat/completions", chat_completion},
       {"/v1/completions", text_completion},
+      {"/v1/embeddings", create_embeddings},
       {"/v1/messages", create_message, messages_error},
       {"/v1/messages/count_tokens", count_message_tokens, messages_error},
       {kResponses,

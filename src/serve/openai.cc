@@ -10,6 +10,8 @@
 #include <random>
 #include <utility>
 
+#include "base/error.h"
+
 namespace sluice {
 namespace {
 
@@ -66,6 +68,29 @@ std::vector<std::pair<Token, float>> read_biases(const Fields& body, int64_t voc
     }
   }
   return biases;
+}
+
+std::vector<Token> read_prompt(const Fields& body, const char* key, const OrderedJson& value,
+                               const std::string& expected, const ServedModel& model) {
+  std::vector<Token> tokens;
+  if (value.is_string()) {
+    try {
+      tokens = model.tokenizer->encode(value.get<std::string>());
+    } catch (const Error& error) {
+      throw ApiError(400, fmt::format("{}: {}", key, error.what()), key);
+    }
+    // A model without a beginning-of-text token still needs something to start from.
+    if (tokens.empty()) body.fail(key, "at least one token");
+    return tokens;
+  }
+  if (!value.is_array() || value.empty()) body.fail(key, expected);
+  for (const OrderedJson& token : value) {
+    if (!token.is_number_unsigned() || token.get<uint64_t>() >= uint64_t(model.vocab)) {
+      body.fail(key, fmt::format("token ids below {}", model.vocab));
+    }
+    tokens.push_back(token.get<Token>());
+  }
+  return tokens;
 }
 
 }  // namespace
@@ -149,6 +174,22 @@ int answer_limit(const ServedModel& model, size_t n_prompt, int64_t wanted,
   }
   if (wanted < 0) wanted = model.max_tokens > 0 ? model.max_tokens : left;
   return int(std::min({wanted, left, kMaxInt}));
+}
+
+std::vector<std::vector<Token>> read_prompts(const Fields& body, const char* key, size_t most,
+                                             const ServedModel& model) {
+  const std::string expected =
+      fmt::format("a string, an array of tokens, or an array of 1 to {} of these", most);
+  const OrderedJson* value = body.find(key);
+  if (value == nullptr) body.fail(key, expected);
+  const bool is_list = value->is_array() && !value->empty() && !value->front().is_number();
+  if (!is_list) return {read_prompt(body, key, *value, expected, model)};
+  if (value->size() > most) body.fail(key, expected);
+  std::vector<std::vector<Token>> prompts;
+  for (const OrderedJson& one : *value) {
+    prompts.push_back(read_prompt(body, key, one, expected, model));
+  }
+  return prompts;
 }
 
 OrderedJson usage_json(const Usage& usage, int64_t reasoning_tokens) {

@@ -47,6 +47,7 @@ struct ServedModel {
   std::shared_ptr<ConstraintCache> constraints;
 
   int64_t vocab = 0;
+  int64_t dim = 0;  // of a hidden state
   EngineThread* engine = nullptr;
   Metrics* metrics = nullptr;
   Json plan;
@@ -84,6 +85,10 @@ std::string read_service_tier(const Fields& body, Request& request);
 int answer_limit(const ServedModel& model, size_t n_prompt, int64_t wanted,
                  const std::string& param);
 
+/// The texts or lists of tokens in `key`, one of them or an array of 1 to `most`, as tokens.
+std::vector<std::vector<Token>> read_prompts(const Fields& body, const char* key, size_t most,
+                                             const ServedModel& model);
+
 OrderedJson usage_json(const Usage& usage, int64_t reasoning_tokens = 0);
 /// "stop" or "length".
 const char* finish_reason_name(FinishReason reason);
@@ -98,5 +103,7 @@ void cancel_with_client(const Call& call, const std::shared_ptr<Generation>& gen
 void chat_completion(const OrderedJson& body, const Call& call);
 /// POST /v1/completions; throws ApiError before anything is sent.
 void text_completion(const OrderedJson& body, const Call& call);
+/// POST /v1/embeddings; throws ApiError before anything is sent.
+void create_embeddings(const OrderedJson& body, const Call& call);
 
 }  // namespace sluice

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "base/error.h"
 #include "serve/openai.h"
 
 namespace sluice {
@@ -180,45 +179,6 @@ class Completion {
   std::vector<Choice> choices_;
 };
 
-[[noreturn]] void fail_prompt(const Fields& body) {
-  body.fail("prompt", fmt::format("a string, an array of tokens, or an array of 1 to {} of these",
-                                  kMaxPrompts));
-}
-
-std::vector<Token> read_prompt(const Fields& body, const OrderedJson& value,
-                               const ServedModel& model) {
-  std::vector<Token> tokens;
-  if (value.is_string()) {
-    try {
-      tokens = model.tokenizer->encode(value.get<std::string>());
-    } catch (const Error& error) {
-      throw ApiError(400, fmt::format("prompt: {}", error.what()), "prompt");
-    }
-    // A model without a beginning-of-text token still needs something to start from.
-    if (tokens.empty()) body.fail("prompt", "at least one token");
-    return tokens;
-  }
-  if (!value.is_array() || value.empty()) fail_prompt(body);
-  for (const OrderedJson& token : value) {
-    if (!token.is_number_unsigned() || token.get<uint64_t>() >= uint64_t(model.vocab)) {
-      body.fail("prompt", fmt::format("token ids below {}", model.vocab));
-    }
-    tokens.push_back(token.get<Token>());
-  }
-  return tokens;
-}
-
-std::vector<std::vector<Token>> read_prompts(const Fields& body, const ServedModel& model) {
-  const OrderedJson* value = body.find("prompt");
-  if (value == nullptr) fail_prompt(body);
-  const bool is_list = value->is_array() && !value->empty() && !value->front().is_number();
-  if (!is_list) return {read_prompt(body, *value, model)};
-  if (value->size() > kMaxPrompts) fail_prompt(body);
-  std::vector<std::vector<Token>> prompts;
-  for (const OrderedJson& one : *value) prompts.push_back(read_prompt(body, one, model));
-  return prompts;
-}
-
 CompletionOptions read_options(const Fields& body, const ServedModel& model,
                                GenerationRequest& generation) {
   if (body.find("suffix") != nullptr) body.fail("suffix", "nothing: this server does not insert");
@@ -235,7 +195,7 @@ CompletionOptions read_options(const Fields& body, const ServedModel& model,
   }
   const auto logprobs = body.integer("logprobs", 0, kMaxTopLogprobs);
   options.scored = logprobs.has_value();
-  options.prompts = read_prompts(body, model);
+  options.prompts = read_prompts(body, "prompt", kMaxPrompts, model);
   if (options.prompts.size() * size_t(options.best_of) > kMaxChoices) {
     body.fail("prompt", fmt::format("at most {} choices in all", kMaxChoices));
   }

@@ -78,6 +78,15 @@ OrderedJson completion_path() {
   return post("Continues a text.", "prompt", std::move(properties));
 }
 
+OrderedJson embeddings_path() {
+  return post("Turns texts into vectors.", "input",
+              {{"model", of_type("string")},
+               {"input", {{"type", {"string", "array"}}}},
+               {"encoding_format", {{"enum", {"float", "base64"}}}},
+               {"dimensions", integer(1)},
+               {"pooling", {{"enum", {"mean", "last"}}}}});
+}
+
 /// What a message and the count of its tokens take.
 OrderedJson conversation_properties() {
   const OrderedJson text_or_blocks = {{"type", {"string", "array"}}};
@@ -167,6 +176,7 @@ std::string openapi_document() {
       {"paths",
        {{"/v1/chat/completions", chat_path()},
         {"/v1/completions", completion_path()},
+        {"/v1/embeddings", embeddings_path()},
         {"/v1/messages", message_path()},
         {"/v1/messages/count_tokens",
          post("Counts the tokens of a conversation.", "messages", conversation_properties())},
