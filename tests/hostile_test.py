@@ -7,6 +7,7 @@ Usage: hostile_test.py SLUICE GOLDEN_DIR [unittest arguments]
 import json
 from pathlib import Path
 import resource
+import selectors
 import socket
 import sys
 import time
@@ -155,6 +156,28 @@ class BodyTest(HostileCase):
 
 
 class ManyConnectionsTest(HostileCase):
+    N_STREAMS = 200
+    FLAGS = ("--max-users", N_STREAMS, "--cache-tokens", 64 << 10)
+
+    def test_many_streams_all_progress(self):
+        body = json.dumps({"prompt": "x", "max_tokens": 200, "ignore_eos": True, "stream": True})
+        received = {}
+        with selectors.DefaultSelector() as selector:
+            for _ in range(self.N_STREAMS):
+                client = self.connect()
+                client.sendall(post(TEXT, body))
+                selector.register(client, selectors.EVENT_READ)
+                received[client] = b""
+            while selector.get_map():
+                for key, _ in selector.select(60):
+                    received[key.fileobj] += key.fileobj.recv(1 << 16)
+                    if b"[DONE]" not in received[key.fileobj]:
+                        continue
+                    # Nobody ends before everybody has begun.
+                    self.assertTrue(all(b"data: " in text for text in received.values()))
+                    selector.unregister(key.fileobj)
+        self.assertTrue(all(text.count(b"data: {") > 100 for text in received.values()))
+
     def test_idle_and_slow_clients_cost_little(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if hard < 2000:

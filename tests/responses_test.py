@@ -132,6 +132,19 @@ class PlainTest(ResponsesCase):
         more = {"type": "additional_tools", "role": "developer", "tools": tools}
         self.ask(input=[more, {"role": "user", "content": "Hi"}])
 
+    def test_max_tool_calls_ends_the_answer(self):
+        schema = {"type": "object", "properties": {}, "additionalProperties": False}
+        tools = [{"type": "function", "name": name, "parameters": schema} for name in ("look", "go")]
+        fields = {"tools": tools, "tool_choice": "required", "temperature": 1, "seed": 0,
+                  "max_output_tokens": 200}
+        types = lambda response: [item["type"] for item in response["output"]]
+        goes_on = self.ask(**fields)
+        self.assertEqual(types(goes_on)[0], "function_call")
+        self.assertGreater(len(types(goes_on)), 1)
+        ended = self.ask(max_tool_calls=1, **fields)
+        self.assertEqual((ended["status"], types(ended)), ("completed", ["function_call"]))
+        self.assertEqual(ended["output"][0]["name"], goes_on["output"][0]["name"])
+
     def test_truncation(self):
         items = [{"role": "user", "content": f"Number {i}. " + "word " * 20} for i in range(40)]
         error = self.ask(400, input=items)["error"]

@@ -369,6 +369,22 @@ class ServiceTest(ServerCase):
         self.assertGreaterEqual(
             self.server.metric("sluice_time_to_first_token_seconds_count"), 1)
 
+    def test_statuses_and_busy_shares(self):
+        name = 'sluice_http_responses_total{status="404"}'
+        def count():
+            text = self.server.send("GET", "/metrics")[2]
+            return int((re.findall(rf"^{re.escape(name)} (\d+)$", text, re.MULTILINE) or [0])[0])
+        before = count()
+        for _ in range(3):
+            self.server.send("GET", "/nothing")
+        self.assertEqual(count(), before + 3)
+        self.server.post(TEXT, self.LONG | {"max_tokens": 5})
+        text = self.server.send("GET", "/metrics")[2]
+        share, = re.findall(r'^sluice_stage_busy_ratio{model="tiny",stage="0"} (\S+)$', text,
+                            re.MULTILINE)
+        self.assertGreater(float(share), 0)
+        self.assertLessEqual(float(share), 1)
+
     def test_wrong_routes_methods_and_types(self):
         for method, path, status in [("GET", "/nothing", 404), ("GET", CHAT, 405),
                                      ("DELETE", "/v1/models", 405), ("POST", "/health", 405)]:
@@ -385,6 +401,9 @@ class ServiceTest(ServerCase):
         refused = next(headers for status, headers, _ in answers if status == 429)
         self.assertEqual(refused["Retry-After"], "1")
         self.server.wait_for("sluice_requests_open", 0)
+        # Of four requests two had to wait for the others.
+        self.assertGreater(self.server.metric("sluice_queue_wait_seconds_sum"), 0.01)
+        self.assertGreaterEqual(self.server.metric("sluice_queue_wait_seconds_count"), 4)
 
     def test_clients_that_go_are_cancelled(self):
         for fields in [{"stream": True}, {}, {"n": 1}]:
@@ -401,6 +420,24 @@ class ServiceTest(ServerCase):
             self.server.wait_for("sluice_sequences_running", 0)
             if fields != {"n": 1}:
                 self.assertGreater(self.server.metric("sluice_sequences_cancelled_total"), before)
+
+
+class SeatTest(ServerCase):
+    FLAGS = ("--max-users", 1, "--max-waiting", 0)
+
+    def test_the_only_seat_is_free_when_an_answer_has_come(self):
+        for _ in range(20):
+            for max_tokens in [1, 2]:
+                self.server.post(CHAT, {"messages": USER, "max_tokens": max_tokens})
+            self.server.post(EMBEDDINGS, {"input": "x"})
+
+    def test_the_only_seat_is_free_when_a_client_has_gone(self):
+        body = json.dumps({"prompt": "word " * 90, "max_tokens": 1})
+        with socket.create_connection(("127.0.0.1", self.server.port)) as connection:
+            connection.sendall(f"POST {TEXT} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json"
+                               f"\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        self.server.wait_for("sluice_requests_open", 0)
+        self.server.post(TEXT, {"prompt": "x", "max_tokens": 1})
 
 
 class LifeTest(unittest.TestCase):

@@ -251,6 +251,7 @@ int serve_command(int argc, char** argv) {
   http.upgrade = [&api](const HttpRequest& request, std::shared_ptr<WebSocket> socket) {
     return api.upgrade(request, std::move(socket));
   };
+  http.on_status = [&api](int status) { api.count_status(status); };
   http.on_drain = [&api] { api.drain(); };
   HttpServer server(std::move(http));
   std::unique_ptr<Backends> backends;

@@ -27,7 +27,7 @@ bool Engine::step(double now_us) {
   now_us_ = std::max(now_us_, now_us);
   if (scheduler_.idle()) return false;
   while (scheduler_.n_in_flight() < executor_.depth()) {
-    scheduler_.next(batch_);  // who runs, how many rows and guesses, which pages and slots
+    scheduler_.next(batch_, now_us_);  // who runs, how many rows and guesses, which pages and slots
     if (batch_.empty()) break;
     executor_.submit(batch_);  // the pipeline, or modelled time
   }

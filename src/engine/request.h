@@ -58,7 +58,8 @@ struct TokenEvent {
   std::vector<float> logits;
   /// (rows, dim), likewise, if `want_hidden` was set.
   std::vector<float> hidden;
-  int n_cached = 0;  // with the first event: prompt tokens taken from the prefix cache
+  int n_cached = 0;        // with the first event: prompt tokens taken from the prefix cache
+  double admitted_us = 0;  // likewise when it left the queue, on the clock of Engine::step()
 };
 
 struct Request {

@@ -384,8 +384,10 @@ void Scheduler::keep_states(const Flight& flight, const Work& work, int n_before
 
 void Scheduler::emit(Sequence& s, TokenEvent event) {
   event.request = s.id;
-  if (!s.spoke) event.n_cached = s.n_cached;
-  s.spoke = true;
+  if (!std::exchange(s.spoke, true)) {
+    event.n_cached = s.n_cached;
+    event.admitted_us = s.admitted_us;
+  }
   const bool is_vector = !event.logits.empty() || !event.hidden.empty();
   if (!is_vector) event.prompt_logprobs = std::exchange(s.prompt_logprobs, {});
   events_.push_back({sequences_.at(s.id), std::move(event)});

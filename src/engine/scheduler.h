@@ -49,7 +49,7 @@ class Scheduler {
   bool cancel(RequestId id, bool notify = true);
 
   /// Makes `batch` the next one: empty if there is nothing to do until a result comes back.
-  void next(Batch& batch);
+  void next(Batch& batch, double now_us);
   /// The results must come in the order of the batches.
   void accept(const Result& result);
   /// What there is to tell since the last call, in order, instead of what is in `events`.
@@ -94,7 +94,7 @@ class Scheduler {
   };
 
   // scheduler_batch.cc: composing a batch
-  void admit();
+  void admit(double now_us);
   bool try_admit(Sequence& sequence);
   bool preempt_for(const Sequence& sequence);
   bool make_room(Batch& batch, Sequence& sequence, int n_rows);

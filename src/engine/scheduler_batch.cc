@@ -19,14 +19,14 @@ int round_up_to_page(int n) { return CacheBook::pages_for(n) * kPageTokens; }
 
 }  // namespace
 
-void Scheduler::next(Batch& batch) {
+void Scheduler::next(Batch& batch, double now_us) {
   recycle(batch);
   if (spare_flights_.empty()) spare_flights_.push_back(std::make_unique<Flight>());
   std::unique_ptr<Flight> owned = std::move(spare_flights_.back());
   spare_flights_.pop_back();
   Flight& flight = *owned;
   batch.id = flight.id = next_batch_;
-  admit();
+  admit(now_us);
   const Decodes decodes = add_decodes(batch, flight);
   if (decodes.prefill_waits) add_prefills(batch, flight, prompt_budget(decodes.n_decoding));
   ready_.clear();  // what is served may end before the next batch, and must not be held here
@@ -63,7 +63,7 @@ BatchSequence& Scheduler::add_sequence(Batch& batch) {
   return sequence;
 }
 
-void Scheduler::admit() {
+void Scheduler::admit(double now_us) {
   // Strictly in order: a small request never passes a large one for ever.
   while (!waiting_.empty()) {
     Sequence& first = **waiting_.begin();
@@ -71,6 +71,7 @@ void Scheduler::admit() {
       waiting_.erase(&first);
       running_.insert(&first);
       first.running = true;
+      if (!first.spoke) first.admitted_us = now_us;
     } else if (!preempt_for(first)) {
       return;
     }

@@ -49,7 +49,7 @@ int n_rows_of(const Batch& batch, RequestId id) {
 
 Batch next_batch(Scheduler& scheduler) {
   Batch batch;
-  scheduler.next(batch);
+  scheduler.next(batch, 0);
   return batch;
 }
 
@@ -99,6 +99,22 @@ TEST(Scheduler, DecodeGoesFirstAndAPromptBesideItGetsFewRows) {
     const RequestId c = scheduler.submit(request(60, 5), 0);
     EXPECT_EQ(n_rows_of(step(scheduler), c), 24);  // two per row of a, b and the ten
   }
+}
+
+TEST(Scheduler, SaysWhenARequestLeftTheQueue) {
+  Scheduler scheduler({.max_sequences = 1}, {.n_pages = 100}, 1);
+  const RequestId ids[] = {scheduler.submit(request(3, 2), 0), scheduler.submit(request(3, 2), 0)};
+  std::vector<double> admitted_us;
+  for (double now_us = 70; !scheduler.idle(); now_us += 10) {
+    Batch batch;
+    scheduler.next(batch, now_us);
+    scheduler.accept(answer(batch));
+    for (const Emission& emission : take_events(scheduler)) {
+      EXPECT_EQ(emission.event.request, ids[admitted_us.size() / 2]);
+      admitted_us.push_back(emission.event.admitted_us);
+    }
+  }
+  EXPECT_EQ(admitted_us, (std::vector<double>{70, 0, 90, 0}));  // with first events only
 }
 
 TEST(Scheduler, KeepsTheBudget) {

@@ -41,6 +41,7 @@ struct Sequence {
   int next_vector_row = 0;  // likewise its logits or hidden state
   std::vector<float> prompt_logprobs;
   int n_cached = 0;
+  double admitted_us = 0;
   bool spoke = false;  // its first event was given
 
   int n_tokens() const { return static_cast<int>(tokens.size()); }

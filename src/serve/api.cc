@@ -156,24 +156,35 @@ std::shared_ptr<void> Api::take_room(ApiKey* key) {
 }
 
 /// What a body wants of the server rather than of a model: which model, and priority if its key
-/// has a seat for that.
-Call Api::open_call(OrderedJson& body, const std::string& path, ApiKey* key) {
+/// has a seat for that. What it holds, `room` among it, is given back when it has told its account,
+/// though the answer is still on its way.
+Call Api::open_call(OrderedJson& body, const std::string& path, ApiKey* key,
+                    std::shared_ptr<void> room) {
   const Fields fields(body);
   Call call;
   call.responses = &responses_;
   call.model = &models_.find(fields.text("model").value_or(""));
   if (key != nullptr && service_tier(fields) == std::string_view("priority")) {
-    call.seat = take_seat(key->n_priority, key->n_seats);
-    if (call.seat == nullptr) body["service_tier"] = "default";
+    auto seat = take_seat(key->n_priority, key->n_seats);
+    if (seat == nullptr) body["service_tier"] = "default";
+    room = join_seats(std::move(room), std::move(seat));
   }
-  if (options_.ledger == nullptr) return call;
-  LedgerEntry entry;
-  entry.id = make_id("req_");
-  if (key != nullptr) entry.key = key->name;
-  entry.model = call.model->name;
-  entry.service_tier = service_tier(fields);
-  entry.endpoint = path;
-  call.account = options_.ledger->account(std::move(entry), call.model->price);
+  const auto seat = std::make_shared<std::shared_ptr<void>>(std::move(room));
+  call.seat = seat;
+  std::function<void(const Usage&)> account;
+  if (options_.ledger != nullptr) {
+    LedgerEntry entry;
+    entry.id = make_id("req_");
+    if (key != nullptr) entry.key = key->name;
+    entry.model = call.model->name;
+    entry.service_tier = service_tier(fields);
+    entry.endpoint = path;
+    account = options_.ledger->account(std::move(entry), call.model->price);
+  }
+  call.account = [seat, account = std::move(account)](const Usage& usage) {
+    if (account) account(usage);
+    seat->reset();
+  };
   return call;
 }
 
@@ -188,12 +199,12 @@ void Api::call(const Route& route, HttpRequest request, std::shared_ptr<HttpExch
   auto seat = take_room(key);
   if (seat == nullptr) return exchange->respond(route.error_form(no_room().response()));
   workers_.post([this, &route, key, seat = std::move(seat), exchange = std::move(exchange),
-                 text = std::move(request.body)] {
+                 text = std::move(request.body)]() mutable {
     try {
+      auto room = std::move(seat);
       OrderedJson body = parse_body(text);
-      Call call = open_call(body, std::string(route.path), key);
+      Call call = open_call(body, std::string(route.path), key, std::move(room));
       call.exchange = exchange;
-      call.seat = join_seats(seat, std::move(call.seat));
       route.endpoint(body, call);
     } catch (const ApiError& error) {
       exchange->respond(route.error_form(error.response()));
@@ -211,9 +222,7 @@ std::shared_ptr<WebSocketHandler> Api::upgrade(const HttpRequest& request,
   const auto open = [this, key = options_.keys.find(request.authorization)](OrderedJson& body) {
     auto seat = take_room(key);
     if (seat == nullptr) throw no_room();
-    Call call = open_call(body, std::string(kResponses), key);
-    call.seat = join_seats(std::move(seat), std::move(call.seat));
-    return call;
+    return open_call(body, std::string(kResponses), key, std::move(seat));
   };
   return std::make_shared<ResponseSocket>(responses_, workers_, open, std::move(socket));
 }
@@ -257,7 +266,12 @@ void Api::report_plan(const HttpRequest& request, std::shared_ptr<HttpExchange> 
 void Api::report_metrics(std::vector<ModelMetrics> known, std::shared_ptr<HttpExchange> exchange) {
   const std::vector<const ServedModel*> served = models_.served();
   if (known.size() == served.size()) {
-    HttpResponse response{200, metrics_text(known, n_open_)};
+    ServerMetrics server{n_open_, {}};
+    for (size_t status = 0; status < n_responses_.size(); ++status) {
+      const uint64_t n = n_responses_[status];
+      if (n > 0) server.n_responses.emplace_back(int(status), n);
+    }
+    HttpResponse response{200, metrics_text(known, server)};
     response.content_type = "text/plain; version=0.0.4";
     return exchange->respond(std::move(response));
   }

@@ -1,7 +1,9 @@
 // The server's routes: who may call, whether there is room, and who answers.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +42,7 @@ class Api {
   }
 
   // What an HttpServer needs:
+  void count_status(int status) { ++n_responses_[size_t(status) % n_responses_.size()]; }
   std::optional<HttpResponse> admit(const HttpRequest& request) const;
   void handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange);
   std::shared_ptr<WebSocketHandler> upgrade(const HttpRequest& request,
@@ -56,7 +59,8 @@ class Api {
   void call(const Route& route, HttpRequest request, std::shared_ptr<HttpExchange> exchange);
   std::shared_ptr<void> take_room(ApiKey* key);
   ApiError no_room() const;
-  Call open_call(OrderedJson& body, const std::string& path, ApiKey* key);
+  Call open_call(OrderedJson& body, const std::string& path, ApiKey* key,
+                 std::shared_ptr<void> room);
   void report_plan(const HttpRequest& request, std::shared_ptr<HttpExchange> exchange) const;
   void report_metrics(std::vector<ModelMetrics> known, std::shared_ptr<HttpExchange> exchange);
   void manage_response(HttpRequest request, std::shared_ptr<HttpExchange> exchange);
@@ -66,6 +70,7 @@ class Api {
   std::atomic<State> state_ = State::kLoading;
   Models models_;  // written before state_ says ready
   std::atomic<int> n_open_ = 0;
+  std::array<std::atomic<uint64_t>, 600> n_responses_{};  // by status
   Responses responses_;
   Workers workers_{2};
 };

@@ -38,7 +38,9 @@ std::vector<ChatTool> callable_tools(const ChatRequest& request) {
 class ChatTurn {
  public:
   ChatTurn(const ServedModel& model, const ChatRequest& request, bool thinking, ChatSinks sinks)
-      : format_(model.format), parallel_(request.parallel_calls), sinks_(std::move(sinks)) {
+      : format_(model.format),
+        max_calls_(request.parallel_calls ? request.max_calls : 1),
+        sinks_(std::move(sinks)) {
     tools_ = callable_tools(request);
     for (int i = 0; i < request.generation.n; ++i) {
       choices_.push_back(
@@ -69,7 +71,7 @@ class ChatTurn {
 
   ChatFormat format_;
   std::vector<ChatTool> tools_;
-  bool parallel_;
+  int64_t max_calls_;
   ChatSinks sinks_;
   ChatUsage usage_;
   std::vector<std::unique_ptr<Choice>> choices_;
@@ -93,7 +95,9 @@ void ChatTurn::add(Choice& choice, ChatDelta delta, std::vector<ChatDelta>& delt
     flush(choice, deltas);
   }
   if (delta.kind == ChatDelta::Kind::kCallBegin) delta.id = make_id("call_");
-  if (delta.kind == ChatDelta::Kind::kCallEnd) choice.ended = !parallel_;
+  if (delta.kind == ChatDelta::Kind::kCallEnd) {
+    choice.ended = delta.call + 1 >= max_calls_;
+  }
   deltas.push_back(std::move(delta));
 }
 

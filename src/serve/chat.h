@@ -33,6 +33,7 @@ struct ChatRequest {
   std::string named_tool;                  // kNamed
   std::vector<std::string> allowed_tools;  // that may be called; empty: all
   bool parallel_calls = true;
+  int64_t max_calls = INT64_MAX;  // then the answer ends
   AnswerFormat format;
   /// none, minimal, low, medium, high, xhigh or max; unset: the model's default.
   std::optional<std::string> effort;

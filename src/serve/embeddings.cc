@@ -143,7 +143,7 @@ void Embedding::stop(Engine& engine) {
 }
 
 void Embedding::settle() {
-  if (!std::exchange(settled_, true) && call_.account) call_.account(usage_);
+  if (!std::exchange(settled_, true)) call_.account(usage_);
 }
 
 void Embedding::respond() {

@@ -124,6 +124,8 @@ bool Generation::take(Engine& engine, Choice& choice, const TokenEvent& event) {
   if (!std::exchange(choice.begun, true) && choice.number % request_.n == 0) {
     usage_.prompt_tokens += int64_t(request_.prompts[size_t(choice.number / request_.n)].size());
     usage_.cached_tokens += event.n_cached;
+    const double waited_us = std::max(event.admitted_us - start_us_, 0.0);
+    if (event.admitted_us > 0) metrics_.queue_s.add(waited_us / 1e6);
     piece.prompt_logprobs = event.prompt_logprobs;
     for (int i = 1; i < request_.n && event.finish != FinishReason::kError; ++i) {
       submit(engine, choice.number + i);

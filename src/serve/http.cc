@@ -44,6 +44,7 @@ using Clock = std::chrono::steady_clock;
 using Parser = http::request_parser<http::string_body>;
 
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+constexpr unsigned kHttp11 = 11;
 constexpr size_t kReadBytes = 4096;
 constexpr size_t kBodyBuffer = 64 << 10;
 /// Bodies up to this size are not counted against kMaxBodies.
@@ -159,6 +160,7 @@ class HttpServer::Impl {
   };
   using ConnectionPtr = std::shared_ptr<Connection>;
 
+  std::shared_ptr<Outbox> open_outbox(const HttpRequest &request, bool keep_alive, bool chunked);
   asio::awaitable<void> accept();
   asio::awaitable<void> serve(ConnectionPtr connection);
   asio::awaitable<bool> serve_one(const ConnectionPtr &connection);
@@ -284,9 +286,7 @@ asio::awaitable<bool> HttpServer::Impl::serve_one(const ConnectionPtr &connectio
   request.has_body = !parser.is_done();
   if (auto refusal = options_.admit ? options_.admit(request) : std::nullopt) {
     if (request.has_body) co_return co_await refuse(c, std::move(*refusal), request);
-    const auto outbox =
-        std::make_shared<Outbox>(io_, Outbox::Frame{parser.keep_alive() && !draining_, true,
-                                                    request.method == "HEAD", request.request_id});
+    const auto outbox = open_outbox(request, parser.keep_alive(), true);
     outbox->respond(std::move(*refusal));
     co_return co_await answer(c, outbox);
   }
@@ -295,9 +295,7 @@ asio::awaitable<bool> HttpServer::Impl::serve_one(const ConnectionPtr &connectio
     co_return false;
   }
   if (!co_await read_body(c, parser, request)) co_return false;
-  const auto outbox = std::make_shared<Outbox>(
-      io_, Outbox::Frame{parser.keep_alive() && !draining_, parser.get().version() >= 11,
-                         request.method == "HEAD", request.request_id});
+  const auto outbox = open_outbox(request, parser.keep_alive(), parser.get().version() >= kHttp11);
   request.body = std::move(parser.get().body());
   try {
     options_.handle(std::move(request), outbox->handle());
@@ -305,6 +303,16 @@ asio::awaitable<bool> HttpServer::Impl::serve_one(const ConnectionPtr &connectio
     // The handle that was let go has answered with a 500.
   }
   co_return co_await answer(c, outbox);
+}
+
+std::shared_ptr<Outbox> HttpServer::Impl::open_outbox(const HttpRequest &request, bool keep_alive,
+                                                      bool chunked) {
+  const std::string id = request.request_id.empty() ? make_request_id("") : request.request_id;
+  return std::make_shared<Outbox>(io_, Outbox::Frame{.keep_alive = keep_alive && !draining_,
+                                                     .chunked = chunked,
+                                                     .head_only = request.method == "HEAD",
+                                                     .request_id = id,
+                                                     .on_status = options_.on_status});
 }
 
 /// False if the request is no matter for a WebSocket after all.
@@ -320,6 +328,7 @@ asio::awaitable<bool> HttpServer::Impl::serve_websocket(const ConnectionPtr &con
   Connection &c = *connection;
   c.deadline = Clock::time_point::max();
   c.websocket = session;
+  if (options_.on_status) options_.on_status(101);
   ++n_answers_;
   co_await session->run(c.socket, parser.get(), request.request_id, std::move(handler), connection);
   c.websocket = nullptr;
@@ -413,9 +422,7 @@ asio::awaitable<void> HttpServer::Impl::watch(Connection &c,
 /// false.
 asio::awaitable<bool> HttpServer::Impl::refuse(Connection &c, HttpResponse response,
                                                const HttpRequest &request) {
-  const std::string id = request.request_id.empty() ? make_request_id("") : request.request_id;
-  const auto outbox =
-      std::make_shared<Outbox>(io_, Outbox::Frame{false, true, request.method == "HEAD", id});
+  const auto outbox = open_outbox(request, false, true);
   outbox->respond(std::move(response));
   co_await write(c, outbox);
   co_await linger(c);

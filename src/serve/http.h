@@ -100,6 +100,8 @@ struct HttpOptions {
   /// Takes a WebSocket; nullptr: the request is answered like any other.
   std::function<std::shared_ptr<WebSocketHandler>(const HttpRequest&, std::shared_ptr<WebSocket>)>
       upgrade;
+  /// The status of every answer, when it begins; from any thread.
+  std::function<void(int status)> on_status;
   /// SIGTERM or SIGINT has come: answers under way may finish.
   std::function<void()> on_drain;
 };

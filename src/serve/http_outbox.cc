@@ -61,24 +61,28 @@ std::string Outbox::head(int status, const std::string& content_type) const {
   return head;
 }
 
+/// False if the answer has begun already.
+bool Outbox::begin(int status, bool streaming) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(started_, true)) return false;
+    streaming_ = streaming;
+  }
+  if (frame_.on_status) frame_.on_status(status);
+  return true;
+}
+
 void Outbox::respond(HttpResponse response) {
+  if (!begin(response.status, false)) return;
   std::string bytes = head(response.status, response.content_type);
   for (const auto& [name, value] : response.headers) bytes += name + ": " + value + "\r\n";
   bytes += fmt::format("Content-Length: {}\r\n\r\n", response.body.size());
   if (!frame_.head_only) bytes += response.body;
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(started_, true)) return;
-  }
   push(std::move(bytes), true);
 }
 
 void Outbox::start_stream() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (std::exchange(started_, true)) return;
-    streaming_ = true;
-  }
+  if (!begin(200, true)) return;
   std::string bytes = head(200, "text/event-stream; charset=utf-8");
   bytes += "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
   if (frame_.chunked) bytes += "Transfer-Encoding: chunked\r\n";

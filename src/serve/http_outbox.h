@@ -20,6 +20,7 @@ class Outbox final : public HttpExchange, public std::enable_shared_from_this<Ou
     bool chunked = true;  // HTTP/1.1; an older client reads a stream to the end of the connection
     bool head_only = false;
     std::string request_id;
+    std::function<void(int status)> on_status = nullptr;
   };
 
   Outbox(boost::asio::io_context& io, Frame frame);
@@ -48,6 +49,7 @@ class Outbox final : public HttpExchange, public std::enable_shared_from_this<Ou
   boost::asio::steady_timer& wake() { return wake_; }
 
  private:
+  bool begin(int status, bool streaming);
   std::string head(int status, const std::string& content_type) const;
   void push(std::string bytes, bool is_last);
   void abandon();

@@ -92,6 +92,27 @@ void write_drafts(Writer& writer) {
   }
 }
 
+void write_responses(Writer& writer, const ServerMetrics& server) {
+  const std::string name = "sluice_http_responses_total";
+  writer.head(name, "counter", "HTTP responses by status.");
+  for (const auto& [status, n] : server.n_responses) {
+    writer.value(name, fmt::format("status=\"{}\"", status), n);
+  }
+}
+
+void write_busy_shares(Writer& writer) {
+  const std::string name = "sluice_stage_busy_ratio";
+  writer.head(name, "gauge", "Share of a stage's time, since the start, in which it computed.");
+  writer.each([&](const ModelMetrics& m, const std::string& labels) {
+    for (size_t s = 0; s < m.stats.stages.size(); ++s) {
+      const StageTiming& stage = m.stats.stages[s];
+      const double busy = stage.compute_us + stage.sync_us;
+      const double all = busy + stage.wire_us + stage.idle_us;
+      writer.value(name, fmt::format("{},stage=\"{}\"", labels, s), all > 0 ? busy / all : 0);
+    }
+  });
+}
+
 void write_stages(Writer& writer) {
   const std::string name = "sluice_stage_seconds_total";
   writer.head(name, "counter", "Where the time of a stage went.");
@@ -133,10 +154,12 @@ void Histogram::write(std::string& out, const std::string& name, const std::stri
   line("_count", labels, total);
 }
 
-std::string metrics_text(const std::vector<ModelMetrics>& models, int n_open) {
+std::string metrics_text(const std::vector<ModelMetrics>& models, const ServerMetrics& server) {
   using Stats = EngineStats;
   Writer writer(models);
-  writer.total("sluice_requests_open", "API requests admitted and not yet answered.", n_open);
+  writer.total("sluice_requests_open", "API requests admitted and not yet answered.",
+               server.n_open);
+  write_responses(writer, server);
   writer.gauge("sluice_sequences_running", "Sequences being served.", &Stats::n_running);
   writer.gauge("sluice_sequences_waiting", "Sequences in the queue.", &Stats::n_waiting);
   writer.gauge("sluice_cache_pages", "Pages of the cache.", &Stats::n_pages);
@@ -156,6 +179,10 @@ std::string metrics_text(const std::vector<ModelMetrics>& models, int n_open) {
   writer.counter("sluice_rows_total", "Rows of batches computed.", &Stats::rows);
   write_drafts(writer);
   write_stages(writer);
+  write_busy_shares(writer);
+  writer.histogram("sluice_queue_wait_seconds",
+                   "From the start of a request to the first step that serves it.",
+                   &Metrics::queue_s);
   writer.histogram("sluice_time_to_first_token_seconds",
                    "From the start of a request to a choice's first token.",
                    &Metrics::first_token_s);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/stats.h"
@@ -26,6 +27,7 @@ class Histogram {
 
 /// Only touched on the engine's thread.
 struct Metrics {
+  Histogram queue_s;        // from the start of a request to the first step that serves it
   Histogram first_token_s;  // from the start of a request to each choice's first token
   Histogram inter_token_s;  // between two tokens of a choice
 };
@@ -37,7 +39,12 @@ struct ModelMetrics {
   EngineStats stats;
 };
 
-/// `n_open`: requests admitted and not yet answered.
-std::string metrics_text(const std::vector<ModelMetrics>& models, int n_open);
+/// Of the server as a whole.
+struct ServerMetrics {
+  int n_open = 0;                                     // requests admitted and not yet answered
+  std::vector<std::pair<int, uint64_t>> n_responses;  // by status, those that have occurred
+};
+
+std::string metrics_text(const std::vector<ModelMetrics>& models, const ServerMetrics& server);
 
 }  // namespace sluice

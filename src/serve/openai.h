@@ -58,7 +58,7 @@ class Responses;
 /// One call: where its answer goes, and what it holds while it is open.
 struct Call {
   const ServedModel* model = nullptr;
-  std::function<void(const Usage&)> account;  // for GenerationRequest; empty: nobody keeps books
+  std::function<void(const Usage&)> account;  // for GenerationRequest
   std::shared_ptr<HttpExchange> exchange;
   std::shared_ptr<void> seat;
   Responses* responses = nullptr;

@@ -195,6 +195,7 @@ ResponseRequest read_response_request(const Fields& body, const ServedModel& mod
   const std::string tier = read_service_tier(body, chat.generation.request);
   read_output_options(body, result);
   chat.max_tokens = body.integer("max_output_tokens", 1, kMaxInt).value_or(-1);
+  chat.max_calls = body.integer("max_tool_calls", 1, kMaxInt).value_or(chat.max_calls);
   chat.messages_param = "input";
   const OrderedJson text = read_text(body, chat.format);
   const OrderedJson reasoning = read_reasoning(body, chat);

@@ -18,6 +18,16 @@ def test_models():
     assert client.models.retrieve("smol").object == "model"
 
 
+def test_embeddings():
+    texts = ["Paris is the capital of France.", "Bread rises in the oven."]
+    packed = client.embeddings.create(model="smol", input=texts)  # the package asks for base64
+    plain = client.embeddings.create(model="smol", input=texts, encoding_format="float")
+    for one, other in zip(packed.data, plain.data, strict=True):
+        assert len(one.embedding) == 576
+        assert max(abs(x - y) for x, y in zip(one.embedding, other.embedding)) < 1e-7
+    assert packed.usage.prompt_tokens == plain.usage.prompt_tokens > 4
+
+
 def test_chat():
     answer = ask()
     assert answer.choices[0].message.content
