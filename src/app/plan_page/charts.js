@@ -94,18 +94,18 @@ export function phase_svg(phase, values, marks) {
   const along = (axis, x) => Math.log(x / axis[0]) / Math.log(axis.at(-1) / axis[0]);
   const x_of = (context) => left + width * Math.min(1, Math.max(0, along(contexts, context)));
   const y_of = (size) => top + height * (1 - Math.min(1, Math.max(0, along(sizes, size))));
-  const svg = shape('svg', {viewBox: `0 0 ${left + width + 48} ${top + height + 40}`, role: 'img',
+  const svg = shape('svg', {viewBox: `0 0 ${left + width + 48} ${top + height + 46}`, role: 'img',
                             'aria-label': 'Contours; the text below reads the point out'});
   svg.append(shape('rect', {x: left, y: top, width, height, class: 'frame'}));
-  for (let c = 0; c < contexts.length; c += 4) {
-    svg.append(shape('text', {x: x_of(contexts[c]), y: top + height + 16, 'text-anchor': 'middle'},
-                     tokens(contexts[c])));
+  for (let context = contexts[0]; context <= contexts.at(-1) * 1.001; context *= 4) {
+    svg.append(shape('text', {x: x_of(context), y: top + height + 18, 'text-anchor': 'middle'},
+                     tokens(context)));
   }
   for (const size of [1e10, 1e11, 1e12, 1e13]) {
     svg.append(shape('text', {x: left - 6, y: y_of(size) + 4, 'text-anchor': 'end'}, parameters(size)),
                shape('path', {d: `M${left} ${y_of(size)}h${width}`, class: 'rule'}));
   }
-  svg.append(shape('text', {x: left + width / 2, y: top + height + 34, 'text-anchor': 'middle'},
+  svg.append(shape('text', {x: left + width / 2, y: top + height + 38, 'text-anchor': 'middle'},
                    'tokens of context; upwards: parameters'));
   const value = (c, r) => values[c * sizes.length + r];
   for (const level of values[0] === null ? [] : levels_of(values)) {

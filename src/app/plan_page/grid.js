@@ -1,5 +1,7 @@
 // Looks up what `sluice plan` computed: the best plan at each point of a grid of loads.
 
+const kRounding = 1e-5;  // of the numbers of the grid
+
 /** Neighbours of `value` on an ascending axis, and how far it is from the lower to the upper. */
 function place(axis, value) {
   const high = Math.max(0, axis.findIndex((x) => x >= value));
@@ -86,11 +88,12 @@ export class Grid {
     const cache_bytes = result.cache_gb * 1e9;
     const parts = result.compute_us + result.memory_us + result.joins_us + result.launch_us +
         result.hops_us + result.draft_us;
+    const waiting = result.round_us - parts;
     return {
       ...result, name, devices, weights_bytes, usable_bytes, usd_per_hour, watts, accepted,
       token_us, tokens_per_s, cache_bytes,
       user_tokens_per_s: 1e6 / token_us,
-      waiting_us: Math.max(0, result.round_us - parts),
+      waiting_us: waiting > kRounding * result.round_us ? waiting : 0,
       usd_per_mtok: usd_per_hour === null ? null : usd_per_hour / (3600 * tokens_per_s / 1e6),
       joules_per_token: watts === null ? null : watts / tokens_per_s,
       missing_bytes: Math.max(0, weights_bytes + cache_bytes - usable_bytes),

@@ -11,7 +11,8 @@ const grid = new Grid(data);
 const kWords = {gpu: 'GPU', tpu: 'TPU', wafer: 'wafer', sram: 'SRAM machine', cpu: 'CPU'};
 const kTimes = ['memory_bandwidth', 'peak_bf16', 'peak_fp8', 'peak_fp4', 'link_bandwidth',
                 'hop_latency', 'layer_latency', 'token_latency'];
-const kModel = 'Computed by `sluice plan`; formulas: docs/planner-model.md.';
+const kUnchecked = 50;  // percent: the error bar where nothing could be checked
+const kModel = 'Computed by sluice plan; formulas: docs/planner-model.md.';
 
 /** Halves of octaves: where the sliders stop. */
 function stops(axis) {
@@ -77,8 +78,9 @@ function speed_lines(hardware) {
     lines.push('What such devices reach of these: constants fitted to measured serving runs ' +
                '(calibration/gpu.json).');
   }
-  lines.push(`Predictions for such devices were off by ${hardware.error_percent} % where they could be ` +
-             'checked, half of them by less (`sluice validate`).');
+  lines.push(hardware.error_percent < kUnchecked ?
+      `Error bar of ${hardware.error_percent} %: from checks against published measurements (sluice validate).` :
+      `No published measurement checks such devices: an error bar of ${kUnchecked} % is assumed.`);
   return lines;
 }
 
@@ -107,10 +109,10 @@ function show_answer(r) {
       `${bytes(r.usable_bytes)} are usable: ${bytes(r.missing_bytes)} too little, ` +
       `${short((r.weights_bytes + r.cache_bytes) / r.usable_bytes)} times.`;
   find('how').textContent = {
-    exact: 'A point of the grid: exactly what `sluice plan` prints.',
+    exact: 'A point of the grid: exactly what sluice plan prints.',
     between: 'Between points of the grid at which the same plan is best: interpolated.',
-    above: `Between points of the grid with different best plans: shown is the plan of the next point, ` +
-        `${count(r.users)} users with ${count(r.context)} tokens, which carries this load too.`,
+    above: `Between points of the grid with different best plans: every number is that of the next point, ` +
+        `${count(r.users)} users with ${count(r.context)} tokens, whose plan carries this load too.`,
   }[r.how];
   const tile = (name, text, unit, source) => element('div', {}, element('dt', {}, name),
       element('dd', {}, number(text, source), element('small', {}, ` ${unit}`)));
@@ -189,13 +191,18 @@ function show_time(r) {
 
 function show_machines() {
   const model = data.models[chosen.model];
-  const rows = data.hardware.map((hardware, i) => {
-    const r = grid.look({...chosen, hardware: i});
+  const look = (load) => data.hardware.map((hardware, i) => {
+    const r = grid.look({...chosen, ...load, hardware: i});
     return {hardware, i, r, fits: r.missing_bytes === 0};
   });
+  let rows = look({});
+  // One load for all: that of the next point, if one of them is there.
+  const above = rows.find(({r}) => r.how === 'above');
+  const {users, context} = above?.r ?? chosen;
+  if (above) rows = look({users, context});
   const rank = ({r}) => r.usd_per_mtok ?? Infinity;
   rows.sort((a, b) => b.fits - a.fits || rank(a) - rank(b) || a.r.token_us - b.r.token_us);
-  const head = ['Hardware', 'Devices', 'Split', 'Memory', 'tokens/s, one user', 'tokens/s, all', 'USD per Mtok'];
+  const head = ['Hardware', 'Devices', 'tokens/s, one user', 'tokens/s, all', 'USD per Mtok', 'Memory', 'Split'];
   const cell = (text, source) => element('td', {className: 'right'}, number(text, source));
   const line = ({hardware, i, r, fits}) => {
     const choose = element('button', {type: 'button', className: 'quiet', onclick: () => {
@@ -210,14 +217,14 @@ function show_machines() {
          cell(r.usd_per_mtok === null ? 'not known' : short(r.usd_per_mtok), () => price_lines(hardware))] :
         [element('td', {colSpan: 3, className: 'error'}, `${bytes(r.missing_bytes)} too little per device`)];
     return element('tr', {'aria-current': String(i === chosen.hardware)}, element('td', {}, choose),
-                   element('td', {className: 'right'}, count(r.devices)),
-                   element('td', {}, r.name.split(', ').slice(1).join(', ')),
-                   element('td', {}, bar), ...cells);
+                   element('td', {className: 'right'}, count(r.devices)), ...cells,
+                   element('td', {}, bar), element('td', {}, r.name.split(', ').slice(1).join(', ')));
   };
+  find('machines-load').textContent = `${model.name}, ${count(users)} users with ${count(context)} tokens, ` +
+      `by price; the ${data.ranked} plan of each.`;
   find('machines').replaceChildren(
-      element('caption', {}, `${model.name}, by price; the ${data.ranked} plan of each`),
       element('thead', {}, element('tr', {}, ...head.map((h, i) =>
-          element('th', {scope: 'col', className: [1, 4, 5, 6].includes(i) ? 'right' : ''}, h)))),
+          element('th', {scope: 'col', className: i >= 1 && i <= 4 ? 'right' : ''}, h)))),
       element('tbody', {}, ...rows.map(line)));
 }
 
@@ -395,7 +402,7 @@ function show_method() {
       `Not priced: ${data.refused.map((r) => r.why).join('; ')}.`;
   find('phase-what').textContent = `Hypothetical models of ${phase.layers} layers with ${100 * phase.active} % of ` +
       `their parameters active, ${phase.weights}, ${phase.users} users, on the least number of devices ` +
-      '(`sluice phase`). Filled: the chosen model and context. Ring: the point that is read out.';
+      '(sluice phase). Filled: the chosen model and context. Ring: the point that is read out.';
 }
 
 read_address();
