@@ -110,7 +110,7 @@ class AnswerTest(PlanCase):
             for users, context in ((2, 8192), (9, 2500), (32, 32768), (150, 2048), (40, 12000)):
                 self.load(users, context)
                 if "interpolated" not in self.how():
-                    self.assertIn("the plan of the next point", self.how())
+                    self.assertIn("every number is that of the next point", self.how())
                     continue
                 best = plan(model, "H100", users=users, context=context)["best"]
                 shown = float(self.tile("One user").replace(",", ""))
@@ -191,6 +191,9 @@ class UseTest(PlanCase):
         self.assertTrue(self.page.visible("#claims details p"))
 
     def test_other_hardware_is_a_click_away(self):
+        self.load(40, 12000)
+        loads = self.page.text("#machines-load")
+        self.assertRegex(loads, r"(40 users with 12,000|64 users with 16,384) tokens, by price")
         self.assertEqual(self.page.count("#machines tbody tr"), self.page.count("#hardware option"))
         self.page.click("#machines tbody tr:nth-child(2) .quiet")
         self.assertEqual(self.page.text("#machines tr[aria-current=true] .quiet"),

@@ -65,7 +65,10 @@ export class PipelineView {
     // The window ends with the last token, so that the numbers stay when the engine rests.
     const moved = !last || counters.batches !== last.counters.batches;
     if (!moved) this.state.textContent = last.counters.generated_tokens ? 'At rest' : 'Ready';
-    if (!moved && this.looks.length > 1) return;
+    if (!moved && this.looks.length > 1) {
+      if (!this.drawing) this.draw();  // in the colors and the width of now
+      return;
+    }
     if (last && look.time - last.time > kWindowMs) this.looks = [{...last, time: look.time - kPollMs}];
     this.looks.push(look);
     while (this.looks.length > 2 && look.time - this.looks[0].time > kWindowMs) this.looks.shift();
