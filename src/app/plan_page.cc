@@ -280,8 +280,16 @@ OrderedJson drafts_of(const Axes& axes) {
   return json;
 }
 
+void require_within(const std::vector<double>& axis, double value, const char* flag) {
+  if (value >= axis.front() && value <= axis.back()) return;
+  throw Error(ErrorCode::kInvalidInput, "{}: expected {} to {} with --html, got {}", flag,
+              axis.front(), axis.back(), value);
+}
+
 std::string page_data(const PageQuestion& question, Progress& progress) {
   Axes axes;
+  require_within(axes.users, question.demand.users, "--users");
+  require_within(axes.contexts, question.demand.prompt, "--context");
   if (std::find(axes.guesses.begin(), axes.guesses.end(), question.demand.draft.length) ==
       axes.guesses.end()) {
     axes.guesses.push_back(question.demand.draft.length);

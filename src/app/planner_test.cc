@@ -232,6 +232,9 @@ TEST(PlanPage, NeedsNothingElse) {
   EXPECT_EQ(page.find("{{"), std::string::npos);
   EXPECT_NE(fault(plan_command, {"--html", file.string(), "--min-speed", "5"}).find("--min-speed"),
             std::string::npos);
+  EXPECT_NE(fault(plan_command, {"--html", file.string(), "--users", "257"})
+                .find("--users: expected 1 to 256 with --html, got 257"),
+            std::string::npos);
   EXPECT_NE(fault(plan_command, {"--html", file.string(), "--on", "EPYC-9965"})
                 .find("expected hardware that can be priced: EPYC-9965: link_bandwidth"),
             std::string::npos);
