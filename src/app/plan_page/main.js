@@ -107,7 +107,8 @@ function show_answer(r) {
   find('fault').textContent = fits ? '' :
       `Does not fit: the nearest plan needs ${bytes(r.weights_bytes + r.cache_bytes)} per device, ` +
       `${bytes(r.usable_bytes)} are usable: ${bytes(r.missing_bytes)} too little, ` +
-      `${short((r.weights_bytes + r.cache_bytes) / r.usable_bytes)} times.`;
+      `${short((r.weights_bytes + r.cache_bytes) / r.usable_bytes)} times. What follows is as if it did.`;
+  find('tiles').classList.toggle('unfit', !fits);
   find('how').textContent = {
     exact: 'A point of the grid: exactly what sluice plan prints.',
     between: 'Between points of the grid at which the same plan is best: interpolated.',
@@ -116,13 +117,14 @@ function show_answer(r) {
   }[r.how];
   const tile = (name, text, unit, source) => element('div', {}, element('dt', {}, name),
       element('dd', {}, number(text, source), element('small', {}, ` ${unit}`)));
+  const is_slow = r.first_ms >= 1e4;
   const known = (value) => value === null ? 'not known' : short(value);
   find('tiles').replaceChildren(
       tile('One user', short(r.user_tokens_per_s), `tokens/s ± ${hardware.error_percent} %`, () =>
           [`1 s / ${short(r.token_us)} µs per token. ${kModel}`, draft_line(), ...speed_lines(hardware)]),
       tile('All users', short(r.tokens_per_s), 'tokens/s', () =>
           [`${count(r.users)} users at a time, each with the speed of one. ${kModel}`, ...speed_lines(hardware)]),
-      tile('First token, alone', short(r.first_ms), 'ms', () =>
+      tile('First token, alone', short(is_slow ? r.first_ms / 1e3 : r.first_ms), is_slow ? 's' : 'ms', () =>
           [`A prompt of ${count(r.context)} tokens in one batch through all stages. ${kModel}`,
            ...speed_lines(hardware)]),
       tile('Price of output', known(r.usd_per_mtok), 'USD per million tokens', () =>
@@ -200,7 +202,7 @@ function show_machines() {
   const above = rows.find(({r}) => r.how === 'above');
   const {users, context} = above?.r ?? chosen;
   if (above) rows = look({users, context});
-  const rank = ({r}) => r.usd_per_mtok ?? Infinity;
+  const rank = ({r, fits}) => fits ? r.usd_per_mtok ?? Infinity : r.missing_bytes / r.usable_bytes;
   rows.sort((a, b) => b.fits - a.fits || rank(a) - rank(b) || a.r.token_us - b.r.token_us);
   const head = ['Hardware', 'Devices', 'tokens/s, one user', 'tokens/s, all', 'USD per Mtok', 'Memory', 'Split'];
   const cell = (text, source) => element('td', {className: 'right'}, number(text, source));
