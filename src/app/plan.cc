@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "app/cli.h"
 #include "app/commands.h"
@@ -12,13 +13,14 @@
 #include "app/report.h"
 #include "base/error.h"
 #include "plan/search.h"
+#include "plan/site.h"
 
 namespace sluice {
 namespace {
 
 struct PlanOptions {
-  std::string model, on, prefill_on, weights, out, html, cache = "bf16", draft = "none";
-  int users = 1, context = 4096, output = 1024, max_devices = 0, most = 5;
+  std::string model, on, prefill_on, site, weights, out, html, cache = "bf16", draft = "none";
+  int users = 0, context = 4096, output = 1024, max_devices = 0, most = 5;
   float min_speed = 0, max_first_ms = 0, max_kw = 0, max_usd = 0;
   bool fastest = false, json = false;
 };
@@ -27,6 +29,7 @@ struct PlanOptions {
 void check_page_flags(const PlanOptions& o) {
   const std::pair<bool, const char*> others[] = {{!o.prefill_on.empty(), "--prefill-on"},
                                                  {!o.out.empty(), "-o"},
+                                                 {!o.site.empty(), "--site"},
                                                  {o.json, "--json"},
                                                  {o.min_speed > 0, "--min-speed"},
                                                  {o.max_first_ms > 0, "--max-first"},
@@ -52,12 +55,15 @@ bool parse(PlanOptions& o, int argc, char** argv) {
        "sluice plan Kimi-K3 --on CS-3 --users 80 --context 96300 --weights 4bit --fastest",
        "sluice plan Kimi-K3 --on GB200,CS-3 --weights 4bit --prefill-on B200",
        "sluice plan Meta-Llama-3.1-70B --on H100 --min-speed 60 -o plan.json",
+       "sluice plan 3T/150B/80/mla --on GB300 --weights 4bit --site 750MW --min-speed 50",
        "sluice plan Kimi-K3 --html plans.html"});
   add_text(app, "MODEL", "", o.model, "a name of the catalogue, a config.json, or a model on disk");
   add_text(app, "--on", "HW[,HW]", o.on, "hardware by name (see hardware/), or a profile's path");
   add_text(app, "--prefill-on", "HW", o.prefill_on,
            "compute prompts there and send the cache over; adds its time, not its price");
-  add_integer(app, "--users", o.users, 1, 1 << 24, "requests in flight (default 1)")->group("Load");
+  add_integer(app, "--users", o.users, 1, 1 << 24,
+              "requests in flight (default 1; with --site what gives the most tokens per joule)")
+      ->group("Load");
   add_integer(app, "--context", o.context, 1, 1 << 30, "tokens of a prompt (default 4096)")
       ->group("Load");
   add_integer(app, "--output", o.output, 1, 1 << 30, "tokens of an answer (default 1024)")
@@ -78,6 +84,11 @@ bool parse(PlanOptions& o, int argc, char** argv) {
   add_number(app, "--max-usd", o.max_usd, 0, 1e9F, "USD per hour")->group("Limits");
   add_integer(app, "--max-devices", o.max_devices, 1, 1 << 20, "devices")->group("Limits");
   add_switch(app, "--fastest", o.fastest, "the fastest plan per user instead of the cheapest")
+      ->group("Search");
+  add_text(
+      app, "--site", "POWER", o.site,
+      "fill a site of so many kW, MW or GW, its cooling included, with copies of the plan that "
+      "gives the most tokens per joule: 750MW")
       ->group("Search");
   add_integer(app, "--show", o.most, 1, 1000, "plans to show (default 5)")->group("Output");
   add_text(app, "-o", "FILE", o.out, "write the plan for `sluice simulate`")->group("Output");
@@ -201,11 +212,15 @@ OrderedJson to_json(const Candidate& c, const ModelShape& model) {
   return json;
 }
 
-std::string why_lost(const Candidate& c, const Candidate& best, bool fastest) {
+std::string why_lost(const Candidate& c, const Candidate& best, const Demand& demand) {
   if (!c.fault.empty()) return c.fault;
   const std::optional<double> mine = c.usd_per_mtok(), its = best.usd_per_mtok();
-  if (!fastest && mine && its) return fmt::format("{:.2f} times the price", *mine / *its);
-  if (!fastest) return "more devices per token";
+  if (demand.frugal && !demand.fastest && c.site_watts && best.site_watts) {
+    const double joules = *c.site_watts / c.tokens_per_s;
+    return fmt::format("{:.2f} times the energy", joules * best.tokens_per_s / *best.site_watts);
+  }
+  if (!demand.fastest && mine && its) return fmt::format("{:.2f} times the price", *mine / *its);
+  if (!demand.fastest) return "more devices per token";
   return fmt::format("{:.0f} % slower per user", 100 * (1 - best.token_us / c.token_us));
 }
 
@@ -285,13 +300,16 @@ void add_prefill(OrderedJson& json, const ModelShape& model, const Candidate& be
 }
 
 Demand demand_of(const PlanOptions& o) {
-  Demand demand{.users = double(o.users), .prompt = double(o.context), .output = double(o.output)};
+  Demand demand{.users = double(std::max(o.users, 1)),
+                .prompt = double(o.context),
+                .output = double(o.output)};
   demand.min_speed = o.min_speed;
   demand.max_first_ms = o.max_first_ms;
   demand.max_power = o.max_kw * 1e3;
   demand.max_usd = o.max_usd;
   demand.max_devices = o.max_devices;
   demand.fastest = o.fastest;
+  demand.frugal = !o.site.empty();
   demand.draft = draft_named(o.draft);
   demand.cache = o.cache == "fp8" ? CacheFormat::k8Bit : CacheFormat::k16Bit;
   return demand;
@@ -301,12 +319,14 @@ OrderedJson report(const PlanOptions& o, const ModelShape& model, const Demand& 
                    const std::vector<Candidate>& all) {
   const Candidate& best = all.front();
   const std::vector<Influence> rests_on = influences(model, best, demand);
-  OrderedJson json = {
-      {"model", o.model}, {"placements", all.size()}, {"best", to_json(best, model)}};
+  OrderedJson json = {{"model", o.model},
+                      {"users", demand.users},
+                      {"placements", all.size()},
+                      {"best", to_json(best, model)}};
   json["runners_up"] = OrderedJson::array();
   for (size_t i = 1; i < all.size() && int(i) < o.most; ++i) {
     json["runners_up"].push_back(to_json(all[i], model));
-    json["runners_up"].back()["why"] = why_lost(all[i], best, o.fastest);
+    json["runners_up"].back()["why"] = why_lost(all[i], best, demand);
   }
   json["error_percent"] = error_percent(best);
   json["estimated_share"] = rounded(estimated_share(rests_on));
@@ -339,6 +359,48 @@ int write_page(const PlanOptions& o) {
   return kOk;
 }
 
+void add_site(OrderedJson& json, const Candidate& best, const Demand& demand, double watts) {
+  const SiteFill site = fill_site(best, demand.users, watts);
+  json["site"] = {{"mw", rounded(watts / 1e6)},
+                  {"mw_drawn", rounded(site.watts / 1e6)},
+                  {"mw_of_devices", rounded(site.it_watts / 1e6)},
+                  {"pue", rounded(site.watts / site.it_watts)},
+                  {"plans", site.plans},
+                  {"devices", site.devices},
+                  {"racks", or_null(site.racks)},
+                  {"users", site.users},
+                  {"tokens_per_s_per_user", rounded(best.user_tokens_per_s())},
+                  {"tokens_per_s", rounded(site.tokens_per_s)},
+                  {"tokens_per_day", rounded(site.tokens_per_day())},
+                  {"usd_per_hour", or_null(site.usd_per_hour)}};
+  std::set<std::string> told;
+  for (const DeviceGroup& group : best.placement.groups) {
+    if (!told.insert(group.hardware.name).second) continue;
+    const Quantity& pue = *group.hardware.find("pue");
+    json["notes"].push_back(fmt::format("PUE of {}: {} ({} to {}), {}: {}", group.hardware.name,
+                                        pue.value, pue.low, pue.high, pue.kind, pue.source));
+  }
+}
+
+void print_site(const OrderedJson& site) {
+  const auto line = [&](const char* label, const char* key, const char* unit = "") {
+    const std::string text =
+        site[key].is_null() ? "not known" : short_number(site[key].get<double>());
+    fmt::print("  {:<34}{:>12} {}\n", label, text, unit);
+  };
+  fmt::print("\nA site of {} MW, filled with this plan\n", short_number(site["mw"].get<double>()));
+  line("drawn by the devices", "mw_of_devices", "MW");
+  line("times PUE", "pue");
+  line("plans", "plans");
+  line("devices", "devices");
+  line("racks", "racks");
+  line("users at a time", "users");
+  line("each of them", "tokens_per_s_per_user", "tokens/s");
+  line("in all", "tokens_per_s", "tokens/s");
+  line("in a day", "tokens_per_day", "tokens");
+  line("price", "usd_per_hour", "USD/h");
+}
+
 }  // namespace
 
 int plan_command(int argc, char** argv) {
@@ -351,7 +413,10 @@ int plan_command(int argc, char** argv) {
   demand.compute_bits = compute_bits_for(demand.weights);
   const std::vector<Hardware> hardware = hardware_list(o.on);
   if (hardware.size() > 2) throw UsageError("--on: expected one or two kinds of hardware");
-  const std::vector<Candidate> all = search(model, hardware, demand);
+  const double site_watts = o.site.empty() ? 0 : watts_from_text(o.site, "--site");
+  const bool any_users = site_watts > 0 && o.users == 0 && !o.fastest;
+  const std::vector<Candidate> all =
+      any_users ? search_site(model, hardware, demand) : search(model, hardware, demand);
   const Candidate& best = all.front();
   if (!best.fault.empty()) {
     throw Error(ErrorCode::kResource,
@@ -363,6 +428,7 @@ int plan_command(int argc, char** argv) {
   if (!o.prefill_on.empty()) {
     add_prefill(json, model, best, require_hardware(o.prefill_on, "--prefill-on"), demand);
   }
+  if (site_watts > 0) add_site(json, best, demand, site_watts);
   if (!o.out.empty()) {
     write_file(o.out, placement_to_json(best.placement, o.model).dump(1) + '\n');
   }
@@ -370,6 +436,7 @@ int plan_command(int argc, char** argv) {
     print_json(json);
   } else {
     print_best(json["best"], json);
+    if (json.contains("site")) print_site(json["site"]);
     print_rest(json);
   }
   return kOk;

@@ -61,6 +61,27 @@ size_t widest_line(const std::string& text) {
   return widest;
 }
 
+TEST(PlanCommand, FillsASite) {
+  const std::vector<std::string> words = {"3T/150B/80/mla", "--on", "GB300",  "--weights", "4bit",
+                                          "--min-speed",    "30",   "--site", "750MW"};
+  const Json json = json_of(plan_command, words);
+  const Json& site = json["site"];
+  EXPECT_GT(json["users"].get<double>(), 1);
+  EXPECT_EQ(site["users"].get<double>(), site["plans"].get<double>() * json["users"].get<double>());
+  EXPECT_GE(site["tokens_per_s_per_user"].get<double>(), 30);
+  EXPECT_LE(site["mw_drawn"].get<double>(), 750);
+  EXPECT_GT(site["racks"].get<double>(), 1000);
+  EXPECT_NE(json["notes"].dump().find("PUE of GB300-NVL72"), std::string::npos);
+  const std::string text = run(plan_command, words);
+  EXPECT_NE(text.find("A site of 750 MW"), std::string::npos);
+  EXPECT_NE(text.find("tokens"), std::string::npos);
+  EXPECT_TRUE(fault(plan_command, {"Kimi-K3", "--on", "CS-3", "--site", "750"})
+                  .starts_with("--site: expected a number and kW, MW or GW"));
+  EXPECT_NE(fault(plan_command, {"Kimi-K3", "--on", "TPU7x", "--weights", "8bit", "--site", "1GW"})
+                .find("power: missing"),
+            std::string::npos);
+}
+
 TEST(PlanCommand, PricesAndWritesAPlan) {
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "sluice-plan.json";
   const Json json = json_of(plan_command, {"Kimi-K3", "--on", "CS-3", "--weights", "4bit",

@@ -16,13 +16,21 @@ struct NumberKind {
 };
 
 constexpr NumberKind kNumbers[] = {
-    {"memory_bytes", "B", 1e15},   {"memory_bandwidth", "B/s", 1e18},
-    {"peak_bf16", "FLOP/s", 1e19}, {"peak_fp8", "FLOP/s", 1e19},
-    {"peak_fp4", "FLOP/s", 1e19},  {"link_bandwidth", "B/s", 1e16},
-    {"hop_latency", "s", 1},       {"layer_latency", "s", 1},
-    {"token_latency", "s", 1},     {"usable_memory", "fraction", 1},
-    {"power", "W", 1e7},           {"usd_per_hour", "USD/h", 1e6},
+    {"memory_bytes", "B", 1e15},
+    {"memory_bandwidth", "B/s", 1e18},
+    {"peak_bf16", "FLOP/s", 1e19},
+    {"peak_fp8", "FLOP/s", 1e19},
+    {"peak_fp4", "FLOP/s", 1e19},
+    {"link_bandwidth", "B/s", 1e16},
+    {"hop_latency", "s", 1},
+    {"layer_latency", "s", 1},
+    {"token_latency", "s", 1},
+    {"usable_memory", "fraction", 1},
+    {"power", "W", 1e7},
+    {"usd_per_hour", "USD/h", 1e6},
     {"usd_capital", "USD", 1e9},
+    {"pue", "ratio", 3},
+    {"devices_per_rack", "devices", 1e4},
 };
 constexpr const char* kKinds[] = {"official", "measured", "estimated", "derived", "assumed"};
 constexpr const char* kFamilies[] = {"gpu", "tpu", "wafer", "sram", "cpu"};

@@ -15,6 +15,9 @@ TEST(Hardware, EveryProfileIsComplete) {
     const bool wired = hardware->find("memory_bytes") == nullptr;  // weights in the wiring
     EXPECT_EQ(wired, name == "Taalas-HC1");
     EXPECT_TRUE(wired || hardware->find("usable_memory") != nullptr) << name;
+    // How many megawatts serve whom can be asked of all whose power is known.
+    EXPECT_TRUE(wired || hardware->find("power") == nullptr || hardware->find("pue") != nullptr)
+        << name;
     for (const auto& [number, quantity] : hardware->numbers) {
       EXPECT_FALSE(quantity.source.empty()) << name << " " << number;
       // Who assumes a number says how far it may be off.

@@ -92,6 +92,7 @@ void judge(Candidate& c, const Demand& demand) {
 /// Smaller is better.
 double rank(const Candidate& c, const Demand& demand) {
   if (demand.fastest) return c.token_us;
+  if (demand.frugal && c.site_watts) return *c.site_watts / c.tokens_per_s;
   if (const std::optional<double> usd = c.usd_per_mtok()) return *usd;
   return c.devices / c.tokens_per_s;
 }
@@ -313,6 +314,11 @@ Candidate price_on(const CostModel& cost, const Demand& demand) {
   c.watts = sum_of_devices(placement, [](const Hardware& hardware) -> std::optional<double> {
     const Quantity* const power = hardware.find("power");
     return power == nullptr ? std::nullopt : std::optional(power->value);
+  });
+  c.site_watts = sum_of_devices(c.placement, [](const Hardware& hardware) -> std::optional<double> {
+    const Quantity *const power = hardware.find("power"), *const pue = hardware.find("pue");
+    if (power == nullptr || pue == nullptr) return std::nullopt;
+    return power->value * pue->value;
   });
   judge(c, demand);
   return c;

@@ -30,6 +30,7 @@ struct Demand {
   double max_usd = 0;    // per hour
   int max_devices = 0;
   bool fastest = false;  // instead of cheapest
+  bool frugal = false;   // the fewest joules per token, cooling included, instead of cheapest
   Draft draft{};
   WeightFormat weights{};
   CacheFormat cache = CacheFormat::k16Bit;
@@ -49,8 +50,9 @@ struct Candidate {
   double first_ms = 0;      // to the first token, alone
   double tokens_per_s = 0;  // of all users
   std::optional<double> usd_per_hour{}, watts{};
-  std::string fault{};  // what it lacks; empty: it meets the demand
-  double short_by = 1;  // how many times too little
+  std::optional<double> site_watts{};  // with cooling and losses: each device's power times its PUE
+  std::string fault{};                 // what it lacks; empty: it meets the demand
+  double short_by = 1;                 // how many times too little
 
   double user_tokens_per_s() const { return 1e6 / token_us; }
   std::optional<double> usd_per_mtok() const;
