@@ -74,7 +74,8 @@ bool parse(PlanOptions& o, int argc, char** argv) {
   add_choice(app, "--cache", o.cache, {"bf16", "fp8"}, "format of the cache (default bf16)")
       ->group("Formats");
   add_choice(app, "--draft", o.draft, draft_names(),
-             "speculation: method and guesses per verification, with published acceptance")
+             "speculation: method and guesses per verification, with published acceptance; pipe: "
+             "guesses of one user fill the stages, with the loss that was measured")
       ->group("Formats");
   add_number(app, "--min-speed", o.min_speed, 0, 1e9F, "tokens/s that every user must get")
       ->group("Limits");
@@ -204,6 +205,8 @@ OrderedJson to_json(const Candidate& c, const ModelShape& model) {
                         {"draft", rounded(c.draft_us)},
                         {"slowest_stage", rounded(c.slowest_stage_us)},
                         {"per_emitted_token", rounded(c.token_us)}}},
+                      {"tokens_per_pass", rounded(c.accepted)},
+                      {"batches_in_pipe", c.in_pipe},
                       {"usd_per_hour", or_null(c.usd_per_hour)},
                       {"usd_per_mtok", or_null(c.usd_per_mtok())},
                       {"joules_per_token", or_null(c.joules_per_token())},
@@ -341,7 +344,12 @@ OrderedJson report(const PlanOptions& o, const ModelShape& model, const Demand& 
                                    {"source", i.source}});
   }
   json["notes"] = OrderedJson::array();
-  if (!demand.draft.source.empty()) {
+  if (demand.draft.fills_pipe) {
+    json["notes"].push_back(
+        fmt::format("Draft {}: {} batches of each user under way, {:.2f} tokens per pass by the "
+                    "wall clock ({})",
+                    demand.draft.method, best.in_pipe, best.accepted, demand.draft.source));
+  } else if (!demand.draft.source.empty()) {
     json["notes"].push_back(fmt::format("Draft {}: {} tokens accepted per verification of {} ({})",
                                         demand.draft.method, demand.draft.accepted,
                                         demand.draft.length + 1, demand.draft.source));
@@ -430,7 +438,9 @@ int plan_command(int argc, char** argv) {
   }
   if (site_watts > 0) add_site(json, best, demand, site_watts);
   if (!o.out.empty()) {
-    write_file(o.out, placement_to_json(best.placement, o.model).dump(1) + '\n');
+    OrderedJson plan = placement_to_json(best.placement, o.model);
+    if (o.draft != "none") plan["draft"] = o.draft;
+    write_file(o.out, plan.dump(1) + '\n');
   }
   if (o.json) {
     print_json(json);

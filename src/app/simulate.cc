@@ -32,7 +32,7 @@ struct SimulateOptions {
   std::string host, model, plan;
   bool split_cores = false;
   int n_stages = 1;
-  float stage_us = 0, row_us = 0, hop_us = 0;
+  float stage_us = 0, row_us = 0, hop_us = 0, guess_us = 0;
   // Load
   std::string workload;
   float rate = 0;
@@ -42,12 +42,20 @@ struct SimulateOptions {
   uint64_t seed = 1;
   // Serving
   int max_users = 0, chunk = 512, cache_tokens = 0, max_context = 0;
+  std::string draft;
   bool no_prefix_cache = false;
   float max_ttft_ms = 0, max_tpot_ms = 0;
   // Output
   std::string trace;
   bool json = false;
 };
+
+/// Those whose guesses are rows of one batch.
+std::vector<std::string> drafts_to_verify() {
+  std::vector<std::string> names = draft_names();
+  std::erase_if(names, [](const std::string& name) { return draft_named(name).fills_pipe; });
+  return names;
+}
 
 void add_load_flags(CLI::App& app, SimulateOptions& o) {
   const char* const group = "Load (one of the first three)";
@@ -107,6 +115,13 @@ void add_stage_flags(CLI::App& app, SimulateOptions& o) {
       ->group(stages);
   add_number(app, "--hop-us", o.hop_us, 0, 1e9f, "from one stage to the next (default 0)")
       ->group(stages);
+  add_number(app, "--guess-us", o.guess_us, 0, 1e9f, "of a guess of --draft (default 0)")
+      ->group(stages);
+  add_choice(app, "--draft", o.draft, drafts_to_verify(),
+             "speculation: the scheduler verifies so many guesses at a time, of which as many are "
+             "kept as was published (default: the plan's, or none)")
+      ->group(stages)
+      ->excludes(host);
 }
 
 void add_serving_flags(CLI::App& app, SimulateOptions& o) {
@@ -139,7 +154,7 @@ bool parse(SimulateOptions& o, int argc, char** argv) {
            "(ui.perfetto.dev). Where requests wait longer and longer it says so instead of a "
            "time that would depend on how long the run is.",
            {"sluice simulate --stages 80 --stage-us 14 --hop-us 3 --users 80",
-            "sluice plan Kimi-K3 --on CS-3 --users 8 -o plan.json",
+            "sluice plan Kimi-K3 --on CS-3 --users 8 --draft dspark-7 -o plan.json",
             "sluice simulate --plan plan.json --users 8 --trace trace.json",
             "sluice simulate --host host.json --model model.gguf --rate 2 --turns 5",
             "sluice simulate --stages 8 --stage-us 300 --workload day.csv --json"});
@@ -160,6 +175,7 @@ bool parse(SimulateOptions& o, int argc, char** argv) {
 struct Stages {
   SimRoute route;
   std::unique_ptr<BatchCost> cost;
+  Draft draft;
   // What the cost looks at:
   HostProfile host;
   HostModel model;
@@ -200,6 +216,8 @@ SimOptions make_options(const SimulateOptions& o, const Workload& workload, cons
   for (const HostPart& block : stages.model.blocks) {
     if (block.state_floats > 0) s.pools.n_state_slots = 2 * s.engine.max_sequences + 8;
   }
+  s.draft = stages.draft;
+  s.seed = o.seed;
   s.n_shared = o.n_shared;
   s.max_ttft_ms = o.max_ttft_ms;
   s.max_tpot_ms = o.max_tpot_ms;
@@ -236,6 +254,7 @@ OrderedJson report_to_json(const SimReport& r, const SimRoute& route) {
           {"batches", r.batches},
           {"rows", r.rows},
           {"preemptions", r.preemptions},
+          {"tokens_per_verification", rounded(r.accepted)},
           {"mean_waiting", rounded(r.mean_waiting)},
           {"stages", std::move(busy)}};
 }
@@ -266,6 +285,7 @@ void print_report(const SimReport& r, const SimRoute& route, const SimulateOptio
       "{} batches of {} rows on average, {:.1f} % of prompts from the cache, {} preemptions\n",
       r.batches, short_number(r.batches > 0 ? double(r.rows) / double(r.batches) : 0),
       100 * r.cached_share, r.preemptions);
+  if (r.accepted > 1) fmt::print("{:.2f} tokens per verification\n", r.accepted);
   if (r.n_refused > 0) {
     fmt::print("{} requests refused: longer than the context or the cache\n", r.n_refused);
   }
@@ -308,7 +328,13 @@ void make_host_stages(const SimulateOptions& o, Stages& stages) {
 /// What `sluice plan -o` wrote: model and hardware are named in it.
 void make_placed_stages(const SimulateOptions& o, Stages& stages) {
   const Json json = parse_json(read_text(o.plan), o.plan);
-  const std::string name = Config(json, o.plan).text("model");
+  const Config config(json, o.plan);
+  const std::string name = config.text("model");
+  stages.draft = draft_named(o.draft.empty() ? config.text("draft", "none") : o.draft);
+  if (stages.draft.fills_pipe) {
+    throw Error(ErrorCode::kUnsupported, "{}: draft: expected one of {} (--draft), got {}", o.plan,
+                fmt::join(drafts_to_verify(), ", "), stages.draft.method);
+  }
   const Placement placement = placement_from_json(json, o.plan);
   stages.route = SimRoute::devices(placement.plan);
   stages.cost = std::make_unique<PlacedCost>(CostModel(find_model(name).shape, placement));
@@ -322,6 +348,8 @@ void make_flat_stages(const SimulateOptions& o, Stages& stages) {
   cost->us = o.stage_us;
   cost->us_per_row = o.row_us;
   cost->link_us = o.hop_us;
+  cost->guess_us = o.guess_us;
+  if (!o.draft.empty()) stages.draft = draft_named(o.draft);
   stages.cost = std::move(cost);
 }
 

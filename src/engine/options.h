@@ -2,6 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "engine/request.h"
 
 namespace sluice {
 
@@ -20,6 +24,9 @@ struct EngineOptions {
   int vocab_size = 0;   // tokens at or above are refused; 0: not checked
   Speculation speculation = Speculation::kNgram;
   int max_draft = 15;  // most guesses per step
+  /// Guesses in place of the text's own: appends at most `most` tokens that may follow the first
+  /// `n_tokens` of a request's text. Unlike those they are always verified, whatever rows cost.
+  std::function<void(RequestId, int n_tokens, int most, std::vector<Token>& guesses)> guesser;
   bool prefix_cache = true;
   double ageing_us = 1e6;  // one level of priority is worth this much waiting
 

@@ -128,7 +128,8 @@ Scheduler::SequencePtr Scheduler::make_sequence(Request request, double now_us) 
   }
   s.speculates = options_.max_draft > 0 && r.speculate && r.max_tokens > 1;
   s.tokens.reserve(s.n_expected());
-  if (s.speculates) s.lookup.start(s.tokens, s.n_expected());
+  s.looks_up = s.speculates && !options_.guesser;
+  if (s.looks_up) s.lookup.start(s.tokens, s.n_expected());
   return sequence;
 }
 
@@ -325,7 +326,7 @@ void Scheduler::take_tokens(const Flight& flight, Work& work, std::span<const Ro
   if (book_.recurrent() && work.decode) keep_states(flight, work, n_before, n_kept);
   if (work.n_drafts > 0) {
     book_.trim(s.cache, s.n_computed);
-    s.lookup.settle(work.n_drafts, n_accepted, work.row_cost);
+    if (s.looks_up) s.lookup.settle(work.n_drafts, n_accepted, work.row_cost);
     for (int i = 0; i < work.n_drafts; ++i) ++stats_.drafted[static_cast<size_t>(i)];
     for (int i = 0; i < n_accepted; ++i) ++stats_.accepted[static_cast<size_t>(i)];
   }
@@ -341,7 +342,7 @@ void Scheduler::take_tokens(const Flight& flight, Work& work, std::span<const Ro
 /// Adds the token that was drawn, and says whether it is the last.
 FinishReason Scheduler::append(Sequence& s, Token token, std::string& error) {
   s.tokens.push_back(token);
-  if (s.speculates) s.lookup.append(token);
+  if (s.looks_up) s.lookup.append(token);
   ++stats_.generated_tokens;
   const auto& ends = s.request.end_tokens;
   if (!s.request.ignore_end && std::find(ends.begin(), ends.end(), token) != ends.end()) {

@@ -197,7 +197,11 @@ void Scheduler::guess(Sequence& s, int max_draft, double row_cost) {
   if (s.n_generated() < s.request.min_tokens) {
     max_draft = std::min(max_draft, s.request.min_tokens - s.n_generated() - 1);
   }
-  s.lookup.propose(max_draft, row_cost, drafts_);
+  if (s.looks_up) {
+    s.lookup.propose(max_draft, row_cost, drafts_);
+  } else if (max_draft > 0) {
+    options_.guesser(s.id, s.n_tokens(), max_draft, drafts_);
+  }
 }
 
 /// The masks of the row of the last token and of the guesses after it; guesses that the constraint

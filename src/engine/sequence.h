@@ -34,6 +34,7 @@ struct Sequence {
   SequenceCache cache;
   PromptLookup lookup;
   bool speculates = false;
+  bool looks_up = false;  // speculates by `lookup`
   std::shared_ptr<const SamplingParams> sampling;
   std::shared_ptr<const SamplingParams> sampling_no_end;  // with the end tokens biased away
 

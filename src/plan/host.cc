@@ -241,6 +241,7 @@ void HostCost::price(const BatchLoad& load, BatchPrice& price) const {
     price.link_us[h] = host_.hop_us;
   }
   price.scheduler_us = host_.scheduler.at(double(load.segments.size()));
+  price.draft_us = 0;  // looking up takes next to nothing
 }
 
 }  // namespace sluice

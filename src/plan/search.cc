@@ -17,25 +17,6 @@ constexpr double kHoursOfCapital = 4 * 8766;  // written off in four years
 constexpr std::string_view kChecked[] = {"H100", "H200",        "B200",
                                          "B300", "GB200-NVL72", "GB300-NVL72"};
 
-struct KnownDraft {
-  const char* name;
-  int length;
-  double accepted;
-  const char* source;
-};
-
-constexpr KnownDraft kDrafts[] = {
-    {"none", 0, 1, ""},
-    {"mtp-1", 1, 1.79, "DeepSeek-V4-Pro, SPEED-Bench, coding"},
-    {"mtp-2", 2, 2.27, "DeepSeek-V4-Pro, SPEED-Bench, coding"},
-    {"mtp-3", 3, 2.49, "DeepSeek-V4-Pro, SPEED-Bench, coding"},
-    {"mtp-4", 4, 2.54, "DeepSeek-V4-Pro, SPEED-Bench, coding"},
-    {"dspark-4", 4, 3.22, "Kimi-K3, SPEED-Bench, coding"},
-    {"dspark-7", 7, 3.78, "Kimi-K3, SPEED-Bench, coding"},
-    {"eagle3-4", 4, 3.24, "Kimi-K2.5, SPEED-Bench, coding"},
-    {"eagle3-8", 8, 3.77, "Kimi-K2.5, SPEED-Bench, coding"},
-};
-
 std::optional<double> per_hour(const Hardware& hardware) {
   if (const Quantity* const rent = hardware.find("usd_per_hour")) return rent->value;
   if (const Quantity* const capital = hardware.find("usd_capital")) {
@@ -254,20 +235,6 @@ std::string name_of(const Placement& placement) {
 
 }  // namespace
 
-Draft draft_named(const std::string& method) {
-  for (const KnownDraft& known : kDrafts) {
-    if (method == known.name) return {known.name, known.length, known.accepted, known.source};
-  }
-  throw Error(ErrorCode::kInvalidInput, "draft: expected one of {}, got {}",
-              fmt::join(draft_names(), ", "), method);
-}
-
-std::vector<std::string> draft_names() {
-  std::vector<std::string> names;
-  for (const KnownDraft& known : kDrafts) names.emplace_back(known.name);
-  return names;
-}
-
 std::optional<double> Candidate::usd_per_mtok() const {
   if (!usd_per_hour) return std::nullopt;
   return *usd_per_hour / (3600 * tokens_per_s / 1e6);
@@ -305,9 +272,17 @@ Candidate price_on(const CostModel& cost, const Demand& demand) {
   }
   // A guess costs one layer, and the drafter waits for none of the hops.
   c.draft_us = demand.draft.length * c.time.total_us() * 2 / double(cost.model().blocks.size());
-  const double round_us =
-      std::max(c.time.total_us() + c.hops_us + c.draft_us, batches * c.slowest_stage_us);
-  c.token_us = round_us / demand.draft.accepted;
+  c.accepted = demand.draft.accepted;
+  const double pass_us = c.time.total_us() + c.hops_us + c.draft_us;
+  c.token_us = std::max(pass_us, batches * c.slowest_stage_us) / c.accepted;
+  // Each guess that fills the pipe is a batch more: worth it while stages would be idle.
+  for (int n = 2; demand.draft.fills_pipe && n <= std::min(stages, kMostInPipe); ++n) {
+    const double us = std::max(pass_us, n * batches * c.slowest_stage_us) / pipe_gain(n);
+    if (us >= c.token_us) continue;
+    c.token_us = us;
+    c.accepted = pipe_gain(n);
+    c.in_pipe = n;
+  }
   c.tokens_per_s = demand.users * c.user_tokens_per_s();
   c.first_ms = cost.latency_us(prefill_shape(demand.prompt, 0)) / 1e3;
   c.usd_per_hour = sum_of_devices(placement, per_hour);

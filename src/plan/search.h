@@ -6,19 +6,9 @@
 #include <vector>
 
 #include "plan/cost.h"
+#include "plan/draft.h"
 
 namespace sluice {
-
-/// Speculation: `length` guesses are verified at a time, `accepted` tokens come of a verification.
-struct Draft {
-  std::string method = "none";
-  int length = 0;
-  double accepted = 1;
-  std::string source{};
-};
-/// Published accepted lengths, on code. Throws kInvalidInput naming those that there are.
-Draft draft_named(const std::string& method);
-std::vector<std::string> draft_names();
 
 struct Demand {
   double users = 1;      // in flight at a time
@@ -45,6 +35,8 @@ struct Candidate {
   StageMemory fullest{};  // of the stage with the least room
   TimeSplit time{};       // of one verification of all stages, and what its hops take
   double hops_us = 0, draft_us = 0;
+  double accepted = 1;  // tokens per pass, on average
+  int in_pipe = 1;      // batches of a user under way at a time
   double slowest_stage_us = 0;
   double token_us = 0;      // per emitted token of one user
   double first_ms = 0;      // to the first token, alone

@@ -7,6 +7,8 @@
 #include "plan/claims.h"
 #include "plan/describe.h"
 #include "plan/hypothetical.h"
+#include "plan/sim.h"
+#include "plan/sim_placed.h"
 
 namespace sluice {
 namespace {
@@ -89,6 +91,44 @@ TEST(Search, SpeculationPaysForItsRows) {
   EXPECT_GT(drafted, plain);
   EXPECT_LT(drafted, 2.49 * plain);
   EXPECT_THROW(draft_named("guess"), Error);
+}
+
+TEST(Search, GuessesFillAPipeWhileStagesAreIdle) {
+  const ModelShape model = model_named("Kimi-K3");
+  Demand demand = demand_of(1, "4bit");
+  Placement placement = search(model, {*find_hardware("CS-3")}, demand)[0].placement;
+  const double plain = price(model, placement, demand).token_us;
+  demand.draft = draft_named("pipe");
+  const Candidate one = price(model, placement, demand);
+  EXPECT_GT(one.in_pipe, 4);
+  EXPECT_NEAR(plain / one.token_us, pipe_gain(one.in_pipe), 1e-9);
+  // With a batch of users for every stage there is nothing to fill.
+  demand.users = 1000;
+  const Candidate many = price(model, placement, demand);
+  EXPECT_EQ(many.in_pipe, 1);
+  EXPECT_EQ(many.accepted, 1);
+}
+
+// The simulation of a plan with a draft takes as long as the plan says.
+TEST(Search, SimulatedSpeculationIsAsFastAsPlanned) {
+  const ModelShape model = model_named("Kimi-K3");
+  Demand demand = demand_of(1, "4bit");
+  demand.prompt = 512;
+  demand.output = 256;
+  demand.draft = draft_named("dspark-4");
+  const Candidate plan = search(model, {*find_hardware("CS-3")}, demand)[0];
+  const SimRoute route = SimRoute::devices(plan.placement.plan);
+  const PlacedCost cost(CostModel(model, plan.placement));
+  WorkloadOptions load;
+  load.requests = 40;
+  load.prompt = demand.prompt;
+  load.output = demand.output;
+  Workload workload(load);
+  SimOptions options;
+  options.pools.n_pages = 100;
+  options.draft = demand.draft;
+  const SimReport report = simulate(route, cost, workload, options);
+  EXPECT_NEAR(report.tpot_ms.mean * 1e3, plan.token_us, 0.03 * plan.token_us);
 }
 
 TEST(Search, APlanSurvivesItsFile) {

@@ -59,7 +59,7 @@ class LoadRun {
 
   SimReport run(Executor& executor, LoadClock& clock, SimTrace* trace = nullptr) {
     LoggedExecutor logged(executor, options_.log);
-    Engine engine(logged, options_.engine);
+    Engine engine(logged, engine_options());
     engine_ = &engine;
     clock_ = &clock;
     trace_ = trace;
@@ -79,6 +79,22 @@ class LoadRun {
   }
 
  private:
+  EngineOptions engine_options() {
+    EngineOptions out = options_.engine;
+    if (options_.draft.length == 0) return out;
+    CHECK(!options_.draft.fills_pipe);
+    out.speculation = Speculation::kNgram;
+    out.max_draft = options_.draft.length;
+    out.guesser = [this](RequestId id, int n_tokens, int most, std::vector<Token>& guesses) {
+      const int n_right = accepted_guesses(options_.draft, options_.seed, id, n_tokens);
+      for (int i = 0; i < most; ++i) {
+        const Token right = token(id, n_tokens + i);
+        guesses.push_back(i < n_right ? right : (right + 1) % options_.vocab);
+      }
+    };
+    return out;
+  }
+
   double now_us() const { return clock_->now_us() - start_us_; }
 
   Token text(const Arrival& asked, int position) const {
@@ -224,6 +240,11 @@ SimReport LoadRun::report() const {
   out.batches = stats.batches;
   out.rows = stats.rows;
   out.preemptions = stats.preemptions;
+  if (!stats.drafted.empty() && stats.drafted[0] > 0) {
+    double kept = 0;
+    for (uint64_t n : stats.accepted) kept += double(n);
+    out.accepted += kept / double(stats.drafted[0]);
+  }
   out.mean_waiting = mean_waiting(0, waiting_.size());
   for (const StageTiming& t : stats.stages) {
     out.busy.push_back((t.compute_us + t.sync_us) / 1e6 / seconds);

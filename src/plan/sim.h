@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/options.h"
+#include "plan/draft.h"
 #include "plan/sim_executor.h"
 #include "plan/workload.h"
 
@@ -21,6 +22,8 @@ struct SimOptions {
   CachePools pools;
   int vocab = 32768;       // of the tokens that prompts are made of
   int n_shared = 0;        // first tokens that all sessions share
+  Draft draft;             // guesses that the scheduler verifies, for executors without a model
+  uint64_t seed = 1;       // of how many of them are kept
   double max_ttft_ms = 0;  // limits of a good answer; 0: none
   double max_tpot_ms = 0;
   BatchLog* log = nullptr;  // filled if given
@@ -45,6 +48,7 @@ struct SimReport {
   double goodput_req_s = 0, good_share = 0;
   double cached_share = 0;  // of prompt tokens: taken from the prefix cache
   uint64_t batches = 0, rows = 0, preemptions = 0;
+  double accepted = 1;       // tokens per verification, on average
   double mean_waiting = 0;   // requests that hold no cache, on average over batches
   std::vector<double> busy;  // by stage: the share of the time
 };

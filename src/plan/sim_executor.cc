@@ -28,6 +28,12 @@ int BatchLoad::decode_rows() const {
   return n;
 }
 
+int BatchLoad::guesses() const {
+  int most = 0;
+  for (const LoadSegment& s : segments) most = std::max(most, s.decodes ? s.n_rows - 1 : 0);
+  return most;
+}
+
 SimRoute SimRoute::of(const Plan& plan, const std::vector<int>& default_cores) {
   SimRoute out;
   std::vector<const std::vector<int>*> pools;
@@ -106,7 +112,7 @@ void SimExecutor::submit(Batch& batch) {
     job->result.stages[size_t(route_.hops[h].stage)].compute_us += price.hop_us[h];
   }
   const double link_us = route_.hops.front().server == 0 ? 0 : price.link_us.back();
-  arrive(job, 0, clock_us_ + link_us, clock_us_);
+  arrive(job, 0, clock_us_ + price.draft_us + link_us, clock_us_);
 }
 
 void SimExecutor::next(Result& result) {

@@ -30,6 +30,8 @@ struct BatchLoad {
   std::vector<LoadSegment> segments;
 
   int decode_rows() const;
+  /// Of the sequence with most of them: rows that verify a guess.
+  int guesses() const;
 };
 
 /// Microseconds of a batch, all of them by hop.
@@ -38,6 +40,7 @@ struct BatchPrice {
   std::vector<double> link_us;  // from there to the next hop, from the last one to the scheduler;
                                 // of no effect between two hops of the same server
   double scheduler_us = 0;      // of deciding and accounting
+  double draft_us = 0;          // of guessing, before the first hop; batches guess side by side
 };
 
 /// How long the parts of the way take. Pure: the same load costs the same.
@@ -50,12 +53,13 @@ class BatchCost {
 
 /// Every hop takes the same time: so much, and more for each row.
 struct FlatCost : BatchCost {
-  double us = 0, us_per_row = 0, link_us = 0;
+  double us = 0, us_per_row = 0, link_us = 0, guess_us = 0;
 
   void price(const BatchLoad& load, BatchPrice& price) const override {
     for (double& hop : price.hop_us) hop = us + us_per_row * load.n_rows;
     for (double& link : price.link_us) link = link_us;
     price.scheduler_us = 0;
+    price.draft_us = guess_us * load.guesses();
   }
 };
 

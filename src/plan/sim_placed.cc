@@ -49,6 +49,10 @@ void PlacedCost::price(const BatchLoad& load, BatchPrice& price) const {
         links_[h].fixed_us + links_[h].row_us * shape.rows + links_[h].logit_us * shape.logits;
   }
   price.scheduler_us = 0;  // a part of the last hop
+  const int guesses = load.guesses();
+  price.draft_us = 0;
+  for (double us : price.hop_us) price.draft_us += us;
+  price.draft_us *= guesses * 2 / double(model_.model().blocks.size());  // two blocks are a layer
 }
 
 }  // namespace sluice

@@ -10,6 +10,7 @@ namespace sluice {
 
 class PlacedCost : public BatchCost {
  public:
+  /// A guess takes as long as a layer of the model.
   explicit PlacedCost(CostModel model);
   void price(const BatchLoad& load, BatchPrice& price) const override;
 

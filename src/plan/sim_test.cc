@@ -137,6 +137,33 @@ TEST(Simulate, TurnsFindTheirSessionInThePrefixCache) {
   EXPECT_LT(cached.ttft_ms.mean, 0.5 * computed.ttft_ms.mean);
 }
 
+// Each pass of a user through all stages gives as many tokens as are kept, and takes the guessing.
+TEST(Simulate, SpeculationKeepsWhatWasPublished) {
+  SimOptions o = options_for(1, 80);
+  o.draft = draft_named("mtp-3");
+  FlatCost cost = flat(20, 0, 3);
+  cost.guess_us = 5;
+  const SimReport r = run(row_of(10), cost, closed(1, 4, 32, 2000), o);
+  EXPECT_NEAR(r.accepted, 2.49, 0.03);
+  EXPECT_NEAR(r.tpot_ms.mean, (10 * 23 + 3 * 5) / 2.49 / 1e3, 0.002);
+  EXPECT_NEAR(double(r.rows) / double(r.batches), 4, 0.1);  // verified rows are computed
+  EXPECT_EQ(r.n_finished, 4);
+  o.seed = 2;
+  const SimReport other = run(row_of(10), cost, closed(1, 4, 32, 2000), o);
+  EXPECT_NE(other.duration_s, r.duration_s);
+  EXPECT_NEAR(other.duration_s, r.duration_s, 0.03 * r.duration_s);
+}
+
+// A full pipeline gains nothing from guesses that cost as much as other users' tokens.
+TEST(Simulate, SpeculationInAFullPipelinePaysForItsRows) {
+  SimOptions o = options_for(10, 400);
+  const FlatCost cost = flat(0, 20);
+  const double plain = run(row_of(10), cost, closed(10, 40, 32, 400), o).output_tok_s;
+  o.draft = draft_named("mtp-3");
+  const double drafted = run(row_of(10), cost, closed(10, 40, 32, 400), o).output_tok_s;
+  EXPECT_NEAR(drafted / plain, 2.49 / 4, 0.05);
+}
+
 TEST(Simulate, CountsPreemptionsAndRefusals) {
   const SimReport tight = run(row_of(1), flat(10), closed(4, 16, 64, 200), options_for(4, 20));
   EXPECT_GT(tight.preemptions, 0u);
