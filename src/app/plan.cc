@@ -30,6 +30,7 @@ void check_page_flags(const PlanOptions& o) {
   const std::pair<bool, const char*> others[] = {{!o.prefill_on.empty(), "--prefill-on"},
                                                  {!o.out.empty(), "-o"},
                                                  {!o.site.empty(), "--site"},
+                                                 {o.draft == "pipe", "--draft pipe"},
                                                  {o.json, "--json"},
                                                  {o.min_speed > 0, "--min-speed"},
                                                  {o.max_first_ms > 0, "--max-first"},

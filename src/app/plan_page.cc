@@ -270,6 +270,7 @@ OrderedJson drafts_of(const Axes& axes) {
   OrderedJson json = OrderedJson::array();
   for (const std::string& name : draft_names()) {
     const Draft draft = draft_named(name);
+    if (draft.fills_pipe) continue;  // its gain depends on the placement
     const auto found = std::find(axes.guesses.begin(), axes.guesses.end(), draft.length);
     if (found == axes.guesses.end()) continue;
     json.push_back({{"name", name},

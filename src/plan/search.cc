@@ -290,7 +290,7 @@ Candidate price_on(const CostModel& cost, const Demand& demand) {
     const Quantity* const power = hardware.find("power");
     return power == nullptr ? std::nullopt : std::optional(power->value);
   });
-  c.site_watts = sum_of_devices(c.placement, [](const Hardware& hardware) -> std::optional<double> {
+  c.site_watts = sum_of_devices(placement, [](const Hardware& hardware) -> std::optional<double> {
     const Quantity *const power = hardware.find("power"), *const pue = hardware.find("pue");
     if (power == nullptr || pue == nullptr) return std::nullopt;
     return power->value * pue->value;
@@ -305,10 +305,12 @@ std::vector<Placement> placements_of(const ModelShape& model, const std::vector<
   std::vector<Placement> placements;
   if (hardware.size() == 2) {
     add_split(placements, model, hardware[0], hardware[1], demand);
-  } else if (hardware[0].family == "wafer" || hardware[0].family == "sram") {
-    add_pipelines(placements, model, hardware[0], demand);
   } else {
-    add_groups(placements, model, hardware[0], demand);
+    const std::string& family = hardware[0].family;
+    if (family == "wafer" || family == "sram") {
+      add_pipelines(placements, model, hardware[0], demand);
+    }
+    if (family != "wafer") add_groups(placements, model, hardware[0], demand);
   }
   return placements;
 }

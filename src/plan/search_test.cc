@@ -54,6 +54,33 @@ TEST(Search, LimitsAreKeptOrNamed) {
   EXPECT_GT(none.short_by, 100);
 }
 
+TEST(Search, AllHardwareThatLoadsAModelIsPriced) {
+  const ModelShape model = model_named("Meta-Llama-3.1-8B");
+  for (const std::string& name : hardware_names()) {
+    const std::vector<Hardware> hardware = {*find_hardware(name)};
+    if (name == "Taalas-HC1") {
+      EXPECT_THROW(search(model, hardware, demand_of(1, "8bit")), Error);
+      continue;
+    }
+    const Candidate best = search(model, hardware, demand_of(1, "8bit"))[0];
+    EXPECT_TRUE(best.fault.empty()) << name << ": " << best.fault;
+    EXPECT_GT(best.user_tokens_per_s(), 20) << name;
+    EXPECT_LT(best.user_tokens_per_s(), 20000) << name;
+  }
+}
+
+// Artificial Analysis, 2024.
+TEST(Search, AnLpuIsAsFastAsMeasured) {
+  const std::vector<Hardware> lpu = {*find_hardware("Groq-LPU")};
+  Demand demand = demand_of(1, "8bit");
+  demand.fastest = true;
+  const auto speed = [&](const char* model) {
+    return search(model_named(model), lpu, demand)[0].user_tokens_per_s();
+  };
+  EXPECT_NEAR(speed("Meta-Llama-3.1-8B"), 751, 0.35 * 751);
+  EXPECT_NEAR(speed("Meta-Llama-3.1-70B"), 265, 0.35 * 265);
+}
+
 TEST(Search, WafersNeedWhatTheirMemoryHolds) {
   const ModelShape model = model_named("Kimi-K3");
   const std::vector<Candidate> all = search(model, {*find_hardware("CS-3")}, demand_of(8, "4bit"));
