@@ -164,6 +164,14 @@ class Meter {
     return us;
   }
 
+  /// One row and eight tell what a row takes apart from what it sees.
+  void attend_decode(HostProfile& host) {
+    const HostLine one = attend(1, /*is_prompt=*/false), eight = attend(8, /*is_prompt=*/false);
+    host.attend_decode.per_unit_us = eight.per_unit_us;
+    host.attend_row_us = std::max(0.0, (eight.fixed_us - one.fixed_us) / 7);
+    host.attend_decode.fixed_us = std::max(0.0, one.fixed_us - host.attend_row_us);
+  }
+
   HostLine attend(int n, bool is_prompt) {
     const auto units = [&](int context) {
       return 9.0 * 64 * n * (context + (is_prompt ? (n + 1) / 2.0 : 1.0));
@@ -340,7 +348,7 @@ HostProfile calibrate(const CalibrateOptions& options,
   }
   host.join_us = meter.join_us();
   host.norm = meter.norm();
-  host.attend_decode = meter.attend(4, /*is_prompt=*/false);
+  meter.attend_decode(host);
   host.attend_prompt = meter.attend(64, /*is_prompt=*/true);
   host.state = meter.state();
   measure_matmuls(meter, options, host, progress);

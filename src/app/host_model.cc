@@ -29,6 +29,8 @@ class OpCounter : public Weights {
     const auto has_name = [&](const char* text) { return name.name.find(text) != name.name.npos; };
     if (part.ops.empty()) part.row_values += double(cols);
     if (has_name("q_proj.") || has_name("k_proj.")) part.row_values += double(rows);
+    // Activating a value takes about as long as norming one.
+    if (has_name("gate_proj.") && name.expert <= 0) part.row_values += double(rows);
     if (has_name("self_attn.o_proj.")) part.attend_values = double(cols);
     if (name.expert > 0) {
       part.ops.back().n_experts = std::max(part.ops.back().n_experts, name.expert + 1);

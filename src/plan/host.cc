@@ -120,6 +120,7 @@ OrderedJson host_to_json(const HostProfile& host) {
           {"matmul", std::move(matmul)},
           {"norm", line_to_json(host.norm)},
           {"attend_decode", line_to_json(host.attend_decode)},
+          {"attend_row_us", host.attend_row_us},
           {"attend_prompt", line_to_json(host.attend_prompt)},
           {"state", line_to_json(host.state)},
           {"sample", line_to_json(host.sample)},
@@ -148,6 +149,7 @@ HostProfile host_from_json(const Config& config) {
   }
   host.norm = line_from_json(config, "norm");
   host.attend_decode = line_from_json(config, "attend_decode");
+  host.attend_row_us = number_in(config, "attend_row_us", 0, 1e6);
   host.attend_prompt = line_from_json(config, "attend_prompt");
   host.state = line_from_json(config, "state");
   host.sample = line_from_json(config, "sample");
@@ -214,14 +216,16 @@ double HostCost::part_us(const HostPart& part, const BatchLoad& load, double n_r
   if (part.state_floats > 0) us += host_.state.at(part.state_floats * n_rows);
   if (part.attend_values == 0) return us;
   double decode = 0, prompt = 0;  // positions seen, summed over rows
+  int n_decoding = 0;
   for (const LoadSegment& s : load.segments) {
     const double first = s.first_position + 1, last = s.first_position + s.n_rows;
     const double seen =
         part.window > 0 ? std::min((first + last) / 2, double(part.window)) : (first + last) / 2;
     (s.n_rows < kPromptRows ? decode : prompt) += seen * s.n_rows;
+    if (s.n_rows < kPromptRows) n_decoding += s.n_rows;
   }
   const HostLine& line = prompt > decode ? host_.attend_prompt : host_.attend_decode;
-  return us + line.fixed_us +
+  return us + line.fixed_us + n_decoding * host_.attend_row_us +
          part.attend_values *
              (decode * host_.attend_decode.per_unit_us + prompt * host_.attend_prompt.per_unit_us);
 }

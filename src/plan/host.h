@@ -34,13 +34,14 @@ struct HostProfile {
   std::vector<HostMatmul> matmul;
   std::vector<std::pair<double, double>> read_gb_s;  // (bytes, 10^9 bytes a second), ascending
   HostLine norm;                                     // units: rows x dims
-  HostLine attend_decode;  // units: positions seen x heads x dims, summed over rows
-  HostLine attend_prompt;  // likewise; rows of one prompt share what they read
-  HostLine state;          // units: rows x floats of recurrent state
-  HostLine sample;         // units: logits of a row
-  HostLine scheduler;      // units: sequences in the batch
-  double join_us = 0;      // forking and joining threads without work
-  double hop_us = 0;       // a frame to a stage on other cores
+  HostLine attend_decode;    // units: positions seen x heads x dims, summed over rows
+  double attend_row_us = 0;  // for each row of it, however little it sees
+  HostLine attend_prompt;    // likewise; rows of one prompt share what they read
+  HostLine state;            // units: rows x floats of recurrent state
+  HostLine sample;           // units: logits of a row
+  HostLine scheduler;        // units: sequences in the batch
+  double join_us = 0;        // forking and joining threads without work
+  double hop_us = 0;         // a frame to a stage on other cores
 
   /// Between measured points in proportion, beyond them as at the nearest. Throws kNotFound if the
   /// type was not measured.

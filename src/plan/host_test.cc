@@ -18,6 +18,7 @@ HostProfile profile() {
                  {"F16", 1e6, 1, 1, 1}};
   host.norm = {0.5, 0.001};
   host.attend_decode = {3, 0.0001};
+  host.attend_row_us = 0.5;
   host.attend_prompt = {5, 0.00005};
   host.state = {1, 0.001};
   host.sample = {2, 0.0001};
@@ -80,7 +81,7 @@ TEST(Host, ABatchCostsTheSumOfItsOperations) {
   const HostProfile host = profile();
   const HostModel m = model(3);
   const HostCost cost(host, m, plan_of(3));
-  const double attend = 3 + 0.0001 * 512 * 100;
+  const double attend = 3 + 0.5 + 0.0001 * 512 * 100;
   const double block = (2 + 20) + (2 + 10) + (0.5 + 1.0) + attend;
   const double head = (1 + 5) + (0.5 + 0.1) + (2 + 1);
   const BatchPrice one = price_of(cost, decode_of(1, 99), 2);
