@@ -26,7 +26,7 @@ struct EngineOptions {
   int max_draft = 15;  // most guesses per step
   /// Guesses in place of the text's own: appends at most `most` tokens that may follow the first
   /// `n_tokens` of a request's text. Unlike those they are always verified, whatever rows cost.
-  std::function<void(RequestId, int n_tokens, int most, std::vector<Token>& guesses)> guesser;
+  std::function<void(RequestId, int n_tokens, int most, std::vector<Token>& guesses)> guesser{};
   bool prefix_cache = true;
   double ageing_us = 1e6;  // one level of priority is worth this much waiting
 
