@@ -43,6 +43,16 @@ void check_page_flags(const PlanOptions& o) {
   }
 }
 
+void add_limits(CLI::App& app, PlanOptions& o) {
+  add_number(app, "--min-speed", o.min_speed, 0, 1e9F, "tokens/s that every user must get")
+      ->group("Limits");
+  add_number(app, "--max-first", o.max_first_ms, 0, 1e9F, "milliseconds to the first token")
+      ->group("Limits");
+  add_number(app, "--max-kw", o.max_kw, 0, 1e9F, "power")->group("Limits");
+  add_number(app, "--max-usd", o.max_usd, 0, 1e9F, "USD per hour")->group("Limits");
+  add_integer(app, "--max-devices", o.max_devices, 1, 1 << 20, "devices")->group("Limits");
+}
+
 bool parse(PlanOptions& o, int argc, char** argv) {
   CLI::App app;
   set_help(
@@ -78,13 +88,7 @@ bool parse(PlanOptions& o, int argc, char** argv) {
              "speculation: method and guesses per verification, with published acceptance; pipe: "
              "guesses of one user fill the stages, with the loss that was measured")
       ->group("Formats");
-  add_number(app, "--min-speed", o.min_speed, 0, 1e9F, "tokens/s that every user must get")
-      ->group("Limits");
-  add_number(app, "--max-first", o.max_first_ms, 0, 1e9F, "milliseconds to the first token")
-      ->group("Limits");
-  add_number(app, "--max-kw", o.max_kw, 0, 1e9F, "power")->group("Limits");
-  add_number(app, "--max-usd", o.max_usd, 0, 1e9F, "USD per hour")->group("Limits");
-  add_integer(app, "--max-devices", o.max_devices, 1, 1 << 20, "devices")->group("Limits");
+  add_limits(app, o);
   add_switch(app, "--fastest", o.fastest, "the fastest plan per user instead of the cheapest")
       ->group("Search");
   add_text(
