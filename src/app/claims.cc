@@ -56,24 +56,17 @@ int claims_command(int argc, char** argv) {
   const std::vector<Verdict> verdicts =
       o.file.empty() ? check_claims(shipped_claims(), "claims")
                      : check_claims(parse_json(read_text(o.file), o.file), o.file);
-  OrderedJson json = OrderedJson::array();
+  if (o.json) {
+    print_json(OrderedJson{{"claims", to_json(verdicts)}});
+    return kOk;
+  }
   for (const Verdict& v : verdicts) {
-    json.push_back({{"id", v.id},
-                    {"claim", v.claim},
-                    {"verdict", v.verdict},
-                    {"why", v.why},
-                    {"sets", v.sets},
-                    {"kind", v.kind},
-                    {"source", v.source},
-                    {"date", v.date}});
-    if (o.json) continue;
     fmt::print("{}: {}\n", v.id, v.verdict);
     print_wrapped(v.claim + " (" + v.kind + ": " + v.source + ")", 2, 80);
     print_wrapped(v.why, 4, 80);
     for (const std::string& set : v.sets) print_wrapped("- " + set, 4, 80);
     fmt::print("\n");
   }
-  if (o.json) print_json(OrderedJson{{"claims", json}});
   return kOk;
 }
 

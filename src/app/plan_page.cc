@@ -95,20 +95,6 @@ OrderedJson hardware_to_json(const Hardware& hardware) {
   return json;
 }
 
-OrderedJson claims_to_json() {
-  OrderedJson json = OrderedJson::array();
-  for (const Verdict& v : check_claims(shipped_claims(), "claims")) {
-    json.push_back({{"id", v.id},
-                    {"claim", v.claim},
-                    {"verdict", v.verdict},
-                    {"why", v.why},
-                    {"sets", v.sets},
-                    {"kind", v.kind},
-                    {"source", v.source}});
-  }
-  return json;
-}
-
 struct Axes {
   std::vector<double> users{std::begin(kUsers), std::end(kUsers)};
   std::vector<double> contexts{std::begin(kContexts), std::end(kContexts)};
@@ -325,7 +311,7 @@ std::string page_data(const PageQuestion& question, Progress& progress) {
       {"columns", std::vector<std::string>(std::begin(kColumns), std::end(kColumns))},
       {"drafts", drafts_of(axes)},
       {"refused", refused},
-      {"claims", claims_to_json()}};
+      {"claims", to_json(check_claims(shipped_claims(), "claims"))}};
   for (const PageModel& model : models) {
     json["models"].push_back(model_to_json(model, question.demand.cache));
   }

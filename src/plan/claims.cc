@@ -305,6 +305,21 @@ std::vector<Verdict> check_claims(const Json& json, const std::string& what) {
   return verdicts;
 }
 
+OrderedJson to_json(const std::vector<Verdict>& verdicts) {
+  OrderedJson json = OrderedJson::array();
+  for (const Verdict& v : verdicts) {
+    json.push_back({{"id", v.id},
+                    {"claim", v.claim},
+                    {"verdict", v.verdict},
+                    {"why", v.why},
+                    {"sets", v.sets},
+                    {"kind", v.kind},
+                    {"source", v.source},
+                    {"date", v.date}});
+  }
+  return json;
+}
+
 Json shipped_claims() {
   const EmbeddedFile& file = claims_files().front();
   return parse_json(file.text, file.file);

@@ -23,6 +23,8 @@ struct Verdict {
 /// fields are in docs/planner-model.md. Throws kInvalidInput naming claim and field.
 std::vector<Verdict> check_claims(const Json& json, const std::string& what);
 
+OrderedJson to_json(const std::vector<Verdict>& verdicts);
+
 /// claims/: what is said about GPT-5.6 Sol and the machines it is said to run on.
 Json shipped_claims();
 

@@ -8,7 +8,7 @@ namespace sluice {
 namespace {
 
 constexpr uint32_t kMaxDepth = 1000;
-constexpr int64_t kMaxWork = 10'000'000;  // under half a second
+constexpr int64_t kMaxWork = 10'000'000;  // about a second
 constexpr size_t kMaxStored = 2'000'000;  // items, 8 bytes each
 constexpr size_t kTransitions = 1 << 13;
 
