@@ -119,16 +119,19 @@ class DefaultModelToolsTest(unittest.TestCase):
 
     def test_a_grammar_that_fails_midway_is_the_requests_fault(self):
         # Texts of many characters can be split in more ways than are followed.
-        pattern = {"type": "string", "pattern": "(.{1,50}){9,}"}
-        body = {"messages": ASK, "max_tokens": 100, "response_format": schema_format(pattern)}
+        pattern = {"type": "string", "pattern": "(.{1,50}){60,}"}
+        body = {"messages": ASK, "max_tokens": 100, "temperature": 0,
+                "response_format": schema_format(pattern)}
         error = self.server.post(CHAT, body, 400)["error"]
         self.assertEqual(error["code"], "invalid_grammar")
         self.assertIn("ambiguous", error["message"])
         _, _, events = self.server.send("POST", CHAT, body | {"stream": True})
+        self.assertTrue(events.startswith("data: "), events)  # it had begun
         last = json.loads(events.rstrip().split("\n\n")[-1].removeprefix("data: "))
         self.assertEqual(last["error"]["code"], "invalid_grammar")
         text = {"format": {"type": "json_schema", "name": "x", "schema": pattern}}
-        error = self.server.post("/v1/responses", {"input": "Hi", "text": text}, 400)["error"]
+        error = self.server.post("/v1/responses", {"input": "Hi", "text": text,
+                                                    "temperature": 0}, 400)["error"]
         self.assertIn("ambiguous", error["message"])
 
     def test_forced_calls(self):
