@@ -30,6 +30,9 @@ void* allocate(size_t bytes) {
   throw std::bad_alloc();
 }
 
+/// Not inlined, or the compiler warns of memory from `new` that is freed.
+[[gnu::noinline]] void give_back(void* p) noexcept { std::free(p); }
+
 /// splitmix64
 class Random {
  public:
@@ -101,10 +104,12 @@ void run(const Bytes& bytes) {
 
 void* operator new(size_t bytes) { return allocate(bytes); }
 void* operator new[](size_t bytes) { return allocate(bytes); }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete[](void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
-void operator delete[](void* p, size_t) noexcept { std::free(p); }
+// Or a sanitizer's own would meet the deletes below.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes); }
+void operator delete(void* p) noexcept { give_back(p); }
+void operator delete[](void* p) noexcept { give_back(p); }
+void operator delete(void* p, size_t) noexcept { give_back(p); }
+void operator delete[](void* p, size_t) noexcept { give_back(p); }
 
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {

@@ -551,7 +551,7 @@ class WebSocketTest(ResponsesCase):
         self.assertEqual(busy.receive()[0], 8)
         busy.close()
         idle.close()
-        self.assertEqual(server.process.wait(30), 0)
+        self.assertEqual(server.process.wait(30 * serve_test.PATIENCE), 0)
         server.process.stdout.close()
 
 

@@ -8,6 +8,7 @@ import base64
 from concurrent.futures import ThreadPoolExecutor
 import http.client
 import json
+import os
 from pathlib import Path
 import re
 import signal
@@ -23,6 +24,9 @@ SLUICE, GOLDEN = "", Path()
 DEFAULT_MODEL = Path(__file__).parent.parent / "models/SmolLM2-135M-Instruct.Q4_1.gguf"
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 EMBEDDINGS = "/v1/embeddings"
+# Sanitizers make a server slow and large.
+SANITIZED = "SLUICE_SANITIZED" in os.environ
+PATIENCE = 20 if SANITIZED else 1
 USER = [{"role": "user", "content": "Hello there"}]
 
 
@@ -39,13 +43,13 @@ class Server:
     def stop(self):
         """The exit code after SIGTERM."""
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(30)
+        code = self.process.wait(30 * PATIENCE)
         self.process.stdout.close()
         return code
 
     def send(self, method, path, body=None, headers=None):
         """(status, headers, text)"""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60 * PATIENCE)
         if body is not None and not isinstance(body, (str, bytes)):
             body = json.dumps(body)
         headers = {"Content-Type": "application/json"} | (headers or {})
@@ -477,13 +481,13 @@ class LifeTest(unittest.TestCase):
         try:
             command = [SLUICE, "serve", "--model", GOLDEN / "llama/model.gguf", "--port",
                        str(server.port)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE)
             self.assertEqual(done.returncode, 1)
             self.assertIn(f"127.0.0.1:{server.port}: cannot listen", done.stderr)
         finally:
             server.stop()
         done = subprocess.run([SLUICE, "serve", "--port", "0", "--model", "/no/such.gguf"],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=60 * PATIENCE)
         self.assertEqual(done.returncode, 1)
         self.assertIn("/no/such.gguf", done.stderr)
 

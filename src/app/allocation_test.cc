@@ -22,6 +22,9 @@ void* counted(size_t size, size_t alignment) {
   return p;
 }
 
+/// Not inlined, or the compiler warns of memory from `new` that is freed.
+[[gnu::noinline]] void give_back(void* p) noexcept { std::free(p); }
+
 }  // namespace
 
 void* operator new(size_t size) { return counted(size, 1); }
@@ -33,10 +36,10 @@ void* operator new(size_t size, const std::nothrow_t&) noexcept {
   ++n_allocations;
   return std::malloc(size);
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p) noexcept { give_back(p); }
+void operator delete(void* p, size_t) noexcept { give_back(p); }
+void operator delete(void* p, std::align_val_t) noexcept { give_back(p); }
+void operator delete(void* p, size_t, std::align_val_t) noexcept { give_back(p); }
 
 namespace sluice {
 namespace {

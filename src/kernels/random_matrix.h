@@ -31,6 +31,7 @@ inline HalfFields half_fields(DType dtype) {
     case DType::kF32:
     case DType::kF16:
     case DType::kBF16:
+    case DType::kF8_E4M3:
     case DType::kMXFP4:
       return {};
     case DType::kQ4_1:
