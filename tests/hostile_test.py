@@ -152,7 +152,8 @@ class BodyTest(HostileCase):
         before = self.resident()
         for _ in range(12):
             self.assertEqual(self.server.send("POST", CHAT, body)[0], 400)
-        self.assertLess(self.resident() - before, 64 << 20)
+        if not serve_test.SANITIZED:
+            self.assertLess(self.resident() - before, 64 << 20)
 
 
 class ManyConnectionsTest(HostileCase):
@@ -197,7 +198,8 @@ class ManyConnectionsTest(HostileCase):
                 client.sendall(request[n_sent + i:n_sent + i + 1])
             waits.append(self.check_health())
             self.server.post(TEXT, {"prompt": "x", "max_tokens": 1})
-        self.assertLess(self.resident() - before, 40 << 20)
+        if not serve_test.SANITIZED:
+            self.assertLess(self.resident() - before, 40 << 20)
         self.assertLess(sorted(waits)[len(waits) // 2], 1)
 
 

@@ -469,7 +469,8 @@ class LifeTest(unittest.TestCase):
     def test_drains(self):
         server = self.start()
         # Many choices, so that the answer is under way for a while.
-        body = {"prompt": "x", "max_tokens": 480, "ignore_eos": True, "stream": True, "n": 100}
+        body = {"prompt": "x", "max_tokens": 480, "ignore_eos": True, "stream": True,
+                "n": 100 // PATIENCE}
         with ThreadPoolExecutor(1) as pool:
             running = pool.submit(server.send, "POST", TEXT, body)
             server.wait_for("sluice_requests_open", 1)
