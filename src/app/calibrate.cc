@@ -8,6 +8,7 @@
 #include <chrono>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <thread>
 
 #include "app/bandwidth.h"
@@ -28,24 +29,22 @@ namespace {
 
 constexpr int64_t kCols = 768, kRows = 1536;  // about half a megabyte in 4 bits
 constexpr int64_t kFewRows = 256;
-constexpr int kRepeats = 5;
-constexpr double kLeastUs = 3000;  // of one measurement
+constexpr int kRounds = 5;
+constexpr double kLeastUs = 2000;  // of one measurement
+constexpr double kMostWork = 2e9;  // rows x bytes: many rows compute, wherever the bytes are
+constexpr int kWarmUps = 3;        // until a cache has made up its mind what to keep
 constexpr double kHot = 2e6;       // bytes that every cache holds
+constexpr double kCold = 100e6;    // bytes that only the last one holds
 
-/// The median of some measurements, microseconds per call.
+/// Microseconds per call.
 template <typename Work>
 double time_us(Work&& work) {
   work();
-  std::vector<double> times;
-  for (int r = 0; r < kRepeats; ++r) {
-    const double start = now_us();
-    int n = 0;
-    double us = 0;
-    for (; us < kLeastUs; us = now_us() - start, ++n) work();
-    times.push_back(us / n);
-  }
-  std::sort(times.begin(), times.end());
-  return times[kRepeats / 2];
+  const double start = now_us();
+  int n = 0;
+  double us = 0;
+  for (; us < kLeastUs; us = now_us() - start, ++n) work();
+  return us / n;
 }
 
 /// Through two measured points; never falling, never negative.
@@ -95,23 +94,26 @@ class Meter {
 
   ThreadPool& pool() { return pool_; }
 
-  /// Microseconds of one matmul.
+  /// Microseconds of one matmul with rows that are quantised already, as norms leave them.
   double matmul_us(const Matrices& matrices, int rows) {
     const Arena::Mark mark = pass_.arena().mark();
-    const Tensor x = input(rows, kCols);
+    const std::vector<float> ones(size_t(kCols), 1.0f);
+    const Tensor x = pass_.rms_norm(input(rows, kCols), ones, 1e-5f);
+    const std::vector<PackedMatrix>& all = matrices.all();
+    const auto most = size_t(kMostWork / (rows * double(all.front().bytes())));
+    const std::span<const PackedMatrix> some(all.data(), std::clamp<size_t>(most, 1, all.size()));
     const double us = time_us([&] {
-      for (const PackedMatrix& w : matrices.all()) {
+      for (const PackedMatrix& w : some) {
         const Arena::Mark inner = pass_.arena().mark();
-        *x.quantized = {};
         pass_.matmul(x, w);
         pass_.arena().release(inner);
       }
     });
     pass_.arena().release(mark);
-    return us / double(matrices.all().size());
+    return us / double(some.size());
   }
 
-  HostLine norm() {
+  HostLine norm(int few_rows, int many_rows) {
     const std::vector<float> weight(size_t(kCols), 1.0f);
     const auto measure = [&](int rows) {
       const Arena::Mark mark = pass_.arena().mark();
@@ -124,7 +126,8 @@ class Meter {
       pass_.arena().release(mark);
       return us;
     };
-    return line_through(kCols, measure(1), 256.0 * kCols, measure(256));
+    return line_through(double(few_rows * kCols), measure(few_rows), double(many_rows * kCols),
+                        measure(many_rows));
   }
 
   /// `n` rows of one prompt, or of as many sequences.
@@ -136,7 +139,11 @@ class Meter {
                          .head_dim = shape.head_dim,
                          .v_head_dim = shape.v_head_dim};
     const int n_pages = (context + n) / kPageTokens + 1, n_sequences = is_prompt ? 1 : n;
-    CacheStorage storage(spec, {.n_pages = n_pages * n_sequences}, options_.cache_f16);
+    // As many layers as have left the nearest caches when the first one's turn comes again.
+    std::vector<CacheStorage> layers;
+    for (double bytes = 0; bytes < kCold; bytes += double(layers.back().bytes())) {
+      layers.emplace_back(spec, CachePools{.n_pages = n_pages * n_sequences}, options_.cache_f16);
+    }
     std::vector<std::vector<int32_t>> pages(static_cast<size_t>(n_sequences));
     std::vector<int32_t> positions;
     std::vector<Segment> segments;
@@ -151,17 +158,19 @@ class Meter {
       for (int i = 0; i < n_rows; ++i) positions.push_back(context + i);
     }
     pass_.begin(positions, segments);
-    pass_.bind(storage.kv(), {});
     const Arena::Mark mark = pass_.arena().mark();
     const Tensor q = input(n, 9 * 64), k = input(n, 3 * 64), v = input(n, 3 * 64);
     const double us = time_us([&] {
-      const Arena::Mark inner = pass_.arena().mark();
-      pass_.attend(q, k, v, shape);
-      pass_.arena().release(inner);
+      for (const CacheStorage& layer : layers) {
+        pass_.bind(layer.kv(), {});
+        const Arena::Mark inner = pass_.arena().mark();
+        pass_.attend(q, k, v, shape);
+        pass_.arena().release(inner);
+      }
     });
     pass_.arena().release(mark);
     pass_.begin({}, {});
-    return us;
+    return us / double(layers.size());
   }
 
   /// One row and eight tell what a row takes apart from what it sees.
@@ -313,6 +322,7 @@ void measure_matmuls(Meter& meter, const CalibrateOptions& options, HostProfile&
     }
     for (const double footprint : options.footprints) {
       const Matrices matrices(type, kRows, footprint);
+      for (int i = 0; i < kWarmUps; ++i) meter.matmul_us(matrices, 1);
       for (size_t i = 0; i < std::size(kRowCounts); ++i) {
         const double us = meter.matmul_us(matrices, kRowCounts[i]);
         const double rest_us = std::max(us - op_us[i], us / 100);
@@ -323,17 +333,13 @@ void measure_matmuls(Meter& meter, const CalibrateOptions& options, HostProfile&
                                .us_per_mb = rest_us / matrices.matrix_mb()});
       }
       n_done += 1;
-      if (progress) {
-        progress(n_done / double(options.types.size() * options.footprints.size()));
-      }
+      progress(n_done / double(options.types.size() * options.footprints.size()));
     }
   }
 }
 
-}  // namespace
-
-HostProfile calibrate(const CalibrateOptions& options,
-                      const std::function<void(double)>& progress) {
+HostProfile measure_once(const CalibrateOptions& options,
+                         const std::function<void(double)>& progress) {
   HostProfile host;
   host.isa = kernels().isa;
   host.threads = options.threads;
@@ -343,15 +349,31 @@ HostProfile calibrate(const CalibrateOptions& options,
   host.sample = measure_sampler();
   host.hop_us = measure_hop();
   Meter meter(options);
-  for (const double footprint : options.footprints) {
-    host.read_gb_s.emplace_back(footprint, measure_read_gb_s(meter.pool(), int64_t(footprint)));
-  }
   host.join_us = meter.join_us();
-  host.norm = meter.norm();
+  host.norm = meter.norm(1, 8);
+  host.norm_shared = meter.norm(64, 256);
   meter.attend_decode(host);
   host.attend_prompt = meter.attend(64, /*is_prompt=*/true);
   host.state = meter.state();
   measure_matmuls(meter, options, host, progress);
+  return host;
+}
+
+}  // namespace
+
+HostProfile calibrate(const CalibrateOptions& options,
+                      const std::function<void(double)>& progress) {
+  std::vector<HostProfile> rounds;
+  for (int r = 0; r < kRounds; ++r) {
+    rounds.push_back(measure_once(options, [&](double share) {
+      if (progress) progress((r + share) / kRounds);
+    }));
+  }
+  HostProfile host = median_of(rounds);
+  Meter meter(options);
+  for (const double footprint : options.footprints) {
+    host.read_gb_s.emplace_back(footprint, measure_read_gb_s(meter.pool(), int64_t(footprint)));
+  }
   return host;
 }
 
@@ -364,8 +386,9 @@ int calibrate_command(int argc, char** argv) {
            "Measures this machine for `sluice simulate --host`: the bandwidth of reading for "
            "several footprints, multiplying by matrices of several types for 1 to 256 rows, "
            "attention, norms, recurrent states, joining threads, handing a frame to another core, "
-           "sampling and the scheduler. Takes half a minute on a quiet machine; on a busy one it "
-           "measures the others' work.",
+           "sampling and the scheduler. Takes a minute on a quiet machine; the middle of several "
+           "rounds counts, so "
+           "that a moment in which the machine is busy does not.",
            {"sluice calibrate -o host.json", "sluice calibrate --types Q4_1,Q8_0 --threads 1"});
   add_text(app, "-o,--out", "FILE", out, "write the profile there (default: standard output)")
       ->group("Output");

@@ -38,6 +38,8 @@ class OpCounter : public Weights {
     }
     const int n_experts = name.expert < 0 ? 0 : 1;
     const bool is_output = has_name("o_proj.") || has_name("down") || has_name("out");
+    // Its input is quantised on its own, and what comes out is added to the residual.
+    if (is_output) part.row_values += double(cols + rows);
     const std::string type = info(m.dtype).name;
     const bool joins = !part.ops.empty() && !is_output && cols == cols_ &&
                        part.ops.back().type == type &&
@@ -80,6 +82,7 @@ HostModel describe_for_host(Model& model, const Checkpoint& checkpoint, bool i8)
       out.fine_head |= i8 && op.type == type.name && has_i8_kernel(type.dtype);
     }
   }
+  if (out.fine_head) out.head.row_values += out.vocab;  // the two rows' logits are added
   out.bytes = count_bytes(model, checkpoint).read_by(1);
   return out;
 }

@@ -11,6 +11,8 @@ namespace {
 /// Rows of a segment that attend together; fewer do not share what they read.
 constexpr int kPromptRows = 8;
 constexpr double kMb = 1e6;
+/// Values of a block's rows from which on threads share them.
+constexpr double kShared = 1e5;
 
 /// The place of `x` between ascending points: the lower one's index and the share of the way to the
 /// next; on a logarithmic scale.
@@ -75,7 +77,34 @@ const Json& list_in(const Config& config, const char* key) {
   return *found;
 }
 
+/// What was measured, in a fixed order.
+std::vector<double*> numbers(HostProfile& host) {
+  std::vector<double*> all = {&host.attend_row_us, &host.join_us, &host.hop_us};
+  for (HostMatmul& m : host.matmul) all.insert(all.end(), {&m.op_us, &m.us_per_mb});
+  for (HostLine* line : {&host.norm, &host.norm_shared, &host.attend_decode, &host.attend_prompt,
+                         &host.state, &host.sample, &host.scheduler}) {
+    all.insert(all.end(), {&line->fixed_us, &line->per_unit_us});
+  }
+  return all;
+}
+
 }  // namespace
+
+HostProfile median_of(const std::vector<HostProfile>& rounds) {
+  std::vector<HostProfile> all = rounds;
+  std::vector<std::vector<double>> values;  // of each number, one per round
+  for (HostProfile& round : all) {
+    const std::vector<double*> measured = numbers(round);
+    values.resize(measured.size());
+    for (size_t i = 0; i < measured.size(); ++i) values[i].push_back(*measured[i]);
+  }
+  const std::vector<double*> result = numbers(all.front());
+  for (size_t i = 0; i < result.size(); ++i) {
+    std::sort(values[i].begin(), values[i].end());
+    *result[i] = values[i][values[i].size() / 2];
+  }
+  return all.front();
+}
 
 HostMatmul HostProfile::matmul_at(const std::string& type, double footprint, double rows) const {
   std::map<double, std::vector<HostMatmul>> by_footprint;
@@ -119,6 +148,7 @@ OrderedJson host_to_json(const HostProfile& host) {
           {"read", std::move(reads)},
           {"matmul", std::move(matmul)},
           {"norm", line_to_json(host.norm)},
+          {"norm_shared", line_to_json(host.norm_shared)},
           {"attend_decode", line_to_json(host.attend_decode)},
           {"attend_row_us", host.attend_row_us},
           {"attend_prompt", line_to_json(host.attend_prompt)},
@@ -148,6 +178,7 @@ HostProfile host_from_json(const Config& config) {
                            number_in(point, "us_per_mb", 1e-6, 1e9)});
   }
   host.norm = line_from_json(config, "norm");
+  host.norm_shared = line_from_json(config, "norm_shared");
   host.attend_decode = line_from_json(config, "attend_decode");
   host.attend_row_us = number_in(config, "attend_row_us", 0, 1e6);
   host.attend_prompt = line_from_json(config, "attend_prompt");
@@ -211,7 +242,8 @@ double HostCost::op_us(const HostOp& op, double n_rows) const {
 }
 
 double HostCost::part_us(const HostPart& part, const BatchLoad& load, double n_rows) const {
-  double us = host_.norm.at(part.row_values * n_rows);
+  const double values = part.row_values * n_rows;
+  double us = (values < kShared ? host_.norm : host_.norm_shared).at(values);
   for (const HostOp& op : part.ops) us += op_us(op, n_rows);
   if (part.state_floats > 0) us += host_.state.at(part.state_floats * n_rows);
   if (part.attend_values == 0) return us;

@@ -33,7 +33,8 @@ struct HostProfile {
   bool i8 = true, cache_f16 = true;
   std::vector<HostMatmul> matmul;
   std::vector<std::pair<double, double>> read_gb_s;  // (bytes, 10^9 bytes a second), ascending
-  HostLine norm;                                     // units: rows x dims
+  HostLine norm;             // units: rows x dims; so few that one thread does them
+  HostLine norm_shared;      // likewise, for more
   HostLine attend_decode;    // units: positions seen x heads x dims, summed over rows
   double attend_row_us = 0;  // for each row of it, however little it sees
   HostLine attend_prompt;    // likewise; rows of one prompt share what they read
@@ -47,6 +48,9 @@ struct HostProfile {
   /// type was not measured.
   HostMatmul matmul_at(const std::string& type, double footprint, double rows) const;
 };
+
+/// Times that are the medians of those of `rounds`, which measured the same things of one machine.
+HostProfile median_of(const std::vector<HostProfile>& rounds);
 
 OrderedJson host_to_json(const HostProfile& host);
 /// Throws kInvalidInput naming the field.

@@ -17,6 +17,7 @@ HostProfile profile() {
                  {"Q4_1", 1e8, 1, 2, 30}, {"Q4_1", 1e8, 4, 2, 30}, {"Q4_1", 1e8, 16, 4, 80},
                  {"F16", 1e6, 1, 1, 1}};
   host.norm = {0.5, 0.001};
+  host.norm_shared = {2, 0.0005};
   host.attend_decode = {3, 0.0001};
   host.attend_row_us = 0.5;
   host.attend_prompt = {5, 0.00005};
@@ -64,6 +65,26 @@ BatchPrice price_of(const HostCost& cost, const BatchLoad& load, int n_hops) {
   price.link_us.resize(size_t(n_hops));
   cost.price(load, price);
   return price;
+}
+
+TEST(Host, AProfileOfSeveralRoundsHasTheMedianOfEachNumber) {
+  std::vector<HostProfile> rounds(3, profile());
+  rounds[0].join_us = 7;
+  rounds[1].norm_shared.per_unit_us = 9;
+  rounds[2].matmul[1].us_per_mb = 0.1;
+  EXPECT_EQ(host_to_json(median_of(rounds)), host_to_json(profile()));
+  rounds[1].join_us = 8;
+  EXPECT_EQ(median_of(rounds).join_us, 7);
+}
+
+TEST(Host, ManyRowsAreSharedByThreads) {
+  HostModel m = model(1);
+  m.blocks[0].ops.clear();
+  m.blocks[0].attend_values = 0;
+  const HostProfile host = profile();
+  const HostCost cost(host, m, plan_of(1));
+  EXPECT_NEAR(price_of(cost, decode_of(8, 1), 2).hop_us[0], 0.5 + 8 * 1000 * 0.001, 1e-9);
+  EXPECT_NEAR(price_of(cost, decode_of(200, 1), 2).hop_us[0], 2 + 200 * 1000 * 0.0005, 1e-9);
 }
 
 TEST(Host, MatricesAreInterpolatedBetweenWhatWasMeasured) {
