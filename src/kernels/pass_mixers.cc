@@ -26,19 +26,23 @@ KvPages Pass::pages_of(const Segment& segment, const AttentionShape& shape) cons
 Tensor Pass::attend(const Tensor& q, const Tensor& k, const Tensor& v,
                     const AttentionShape& shape) {
   const Tensor y = tensor(q.n, int64_t(shape.n_heads) * shape.v_head_dim);
-  for (const Segment& s : segments_) {
-    const KvPages pages = pages_of(s, shape);
-    pool_.parallel_for(s.n_rows, 64, [&](int64_t first, int64_t last, int) {
-      const KvStoreArgs args{.pages = pages,
-                             .k = k.row(s.first_row + first),
-                             .v = v.row(s.first_row + first),
-                             .n = last - first,
-                             .position = s.first_position + first,
+  // A row of its own page waits for memory, rows of one page hardly.
+  const int64_t grain = segments_.size() > 1 ? 4 : 64;
+  pool_.parallel_for(q.n, grain, [&](int64_t first, int64_t last, int) {
+    for (const Segment& s : segments_) {
+      const int64_t from = std::max<int64_t>(first, s.first_row);
+      const int64_t to = std::min<int64_t>(last, s.first_row + s.n_rows);
+      if (from >= to) continue;
+      const KvStoreArgs args{.pages = pages_of(s, shape),
+                             .k = k.row(from),
+                             .v = v.row(from),
+                             .n = to - from,
+                             .position = s.first_position + from - s.first_row,
                              .k_stride = k.stride,
                              .v_stride = v.stride};
       (kv_.f16 ? kernels_.kv_store_f16 : kernels_.kv_store_f32)(args);
-    });
-  }
+    }
+  });
   // One join for all sequences: each has been stored completely by now.
   attend_segments(q, y, shape);
   return y;
