@@ -14,7 +14,7 @@ import serve_test
 from serve_test import CHAT, DEFAULT_MODEL, Server, ServerCase
 
 WEATHER = {"type": "function", "function": {
-    "name": "get_weather", "description": "The weather at a place",
+    "name": "get_weather", "description": "Get the weather at a place",
     "parameters": {"type": "object", "required": ["place", "unit"], "additionalProperties": False,
                    "properties": {"place": {"type": "string"}, "unit": {"enum": ["c", "f"]}}}}}
 PING = {"type": "function", "function": {"name": "ping"}}
@@ -150,11 +150,27 @@ class DefaultModelToolsTest(unittest.TestCase):
             "allowed_tools": {"mode": "required", "tools": [NAMED]}})
         self.check_weather(call)
 
-    def test_none_and_auto_answer_in_text(self):
-        for choice in ["none", "auto"]:
-            message = self.ask(tools=[WEATHER], tool_choice=choice)["choices"][0]["message"]
+    def test_the_model_calls_by_itself_where_it_helps(self):
+        call, = self.calls(tools=[WEATHER])
+        self.check_weather(call)
+        self.assertEqual(json.loads(call["function"]["arguments"])["place"], "Oslo")
+        for fields in [{"tool_choice": "none"},
+                       {"messages": [{"role": "user", "content": "How are you?"}]}]:
+            message = self.ask(tools=[WEATHER], **fields)["choices"][0]["message"]
             self.assertTrue(message["content"])
             self.assertNotIn("tool_calls", message)
+
+    def test_calls_of_its_own_are_good_at_any_temperature(self):
+        for choice in self.ask(tools=[WEATHER], temperature=1.2, n=8, seed=3)["choices"]:
+            for call in choice["message"].get("tool_calls", []):
+                self.check_weather(call)
+
+    def test_schemas_that_cannot_be_kept_to_are_taken(self):
+        odd = json.loads(json.dumps(WEATHER))
+        odd["function"]["parameters"]["properties"]["place"]["uniqueItemz"] = True
+        self.ask(tools=[odd], max_tokens=4)
+        odd["function"]["strict"] = True
+        self.server.post(CHAT, {"messages": ASK, "tools": [odd]}, 400)
 
     def test_a_stream_says_the_same(self):
         fields = {"messages": ASK, "temperature": 0, "max_tokens": 120, "tools": [WEATHER],
@@ -207,14 +223,16 @@ class DefaultModelToolsTest(unittest.TestCase):
         self.assertIsInstance(json.loads(content), dict)
 
     def test_the_second_turn_finds_the_first_in_the_cache(self):
-        first = self.ask(tools=[WEATHER], tool_choice=NAMED)
-        message = first["choices"][0]["message"]
-        result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"],
-                  "content": "sunny"}
-        usage = self.ask(messages=ASK + [message, result], tools=[WEATHER])["usage"]
-        # Whole pages of 32 tokens of what was computed before; the last token was not.
-        computed = first["usage"]["prompt_tokens"] + first["usage"]["completion_tokens"] - 1
-        self.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], computed // 32 * 32)
+        for place, choice in [("Oslo", NAMED), ("Paris", "auto")]:
+            ask = [{"role": "user", "content": f"What is the weather in {place}?"}]
+            first = self.ask(messages=ask, tools=[WEATHER], tool_choice=choice)
+            message = first["choices"][0]["message"]
+            result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"],
+                      "content": "sunny"}
+            usage = self.ask(messages=ask + [message, result], tools=[WEATHER])["usage"]
+            # Whole pages of 32 tokens of what was computed before; the last token was not.
+            computed = first["usage"]["prompt_tokens"] + first["usage"]["completion_tokens"] - 1
+            self.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], computed // 32 * 32)
 
 
 if __name__ == "__main__":

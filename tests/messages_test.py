@@ -35,7 +35,7 @@ def events_of(server, body):
     return events
 
 
-class MessagesTest(ServerCase):
+class MessagesCase(ServerCase):
     def ask(self, **fields):
         return self.server.post(MESSAGES, BASE | fields)
 
@@ -45,6 +45,8 @@ class MessagesTest(ServerCase):
         self.assertEqual(set(answer["error"]), {"message", "type", "param", "code"})
         return answer["error"]
 
+
+class MessagesTest(MessagesCase):
     def test_answers(self):
         answer = self.ask(model="tiny")
         self.assertEqual((answer["type"], answer["role"], answer["model"], answer["stop_reason"]),
@@ -92,34 +94,6 @@ class MessagesTest(ServerCase):
             self.assertEqual(usage["input_tokens"] + usage["cache_read_input_tokens"]
                              + usage["cache_creation_input_tokens"], n)
 
-    def test_blocks_become_a_conversation(self):
-        """Against the same conversation as a chat completion."""
-        tool = {"name": "add", "description": "adds", "input_schema": {"type": "object"}}
-        body = {"system": [{"type": "text", "text": "Be brief."}], "messages": [
-            {"role": "user", "content": "One"},
-            {"role": "user", "content": [{"type": "text", "text": "two"}]},
-            {"role": "assistant", "content": [
-                {"type": "thinking", "thinking": "Hm.", "signature": "x"},
-                {"type": "text", "text": "Adding."},
-                {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 1}}]},
-            {"role": "user", "content": [
-                {"type": "tool_result", "tool_use_id": "toolu_1",
-                 "content": [{"type": "text", "text": "3"}]},
-                {"type": "text", "text": "Go on."}]}]}
-        chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "One\ntwo"},
-                {"role": "assistant", "content": "Adding.", "reasoning_content": "Hm.",
-                 "tool_calls": [{"id": "toolu_1", "type": "function",
-                                 "function": {"name": "add", "arguments": '{"a":1}'}}]},
-                {"role": "tool", "tool_call_id": "toolu_1", "content": "3"},
-                {"role": "user", "content": "Go on."}]
-        function = {"type": "function", "function": {
-            "name": "add", "description": "adds", "parameters": {"type": "object"}}}
-        answer = self.ask(**body, tools=[tool])
-        same = self.server.post(CHAT, BASE | {"messages": chat, "tools": [function]})
-        self.assertEqual(answer["content"][0]["text"], same["choices"][0]["message"]["content"])
-        n = self.server.post(COUNT, body | {"tools": [tool]})["input_tokens"]
-        self.assertEqual(n, same["usage"]["prompt_tokens"])
-
     def test_what_agents_send_is_taken(self):
         self.ask(max_tokens=32000, thinking={"type": "adaptive", "display": "omitted"},
                  context_management={"edits": []}, output_config={"effort": "high"},
@@ -154,6 +128,38 @@ class MessagesTest(ServerCase):
         self.failure(MESSAGES, "{", 400, "invalid_request_error")
         self.failure(MESSAGES, "{}", 415, "invalid_request_error",
                      headers={"Content-Type": "text/plain"})
+
+
+class ConversationTest(MessagesCase):
+    MODEL = "llama-tied/model.gguf"  # with room for tools: context 2048
+
+    def test_blocks_become_a_conversation(self):
+        """Against the same conversation as a chat completion."""
+        tool = {"name": "add", "description": "adds", "input_schema": {"type": "object"}}
+        body = {"system": [{"type": "text", "text": "Be brief."}], "messages": [
+            {"role": "user", "content": "One"},
+            {"role": "user", "content": [{"type": "text", "text": "two"}]},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "x"},
+                {"type": "text", "text": "Adding."},
+                {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 1}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_1",
+                 "content": [{"type": "text", "text": "3"}]},
+                {"type": "text", "text": "Go on."}]}]}
+        chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "One\ntwo"},
+                {"role": "assistant", "content": "Adding.", "reasoning_content": "Hm.",
+                 "tool_calls": [{"id": "toolu_1", "type": "function",
+                                 "function": {"name": "add", "arguments": '{"a":1}'}}]},
+                {"role": "tool", "tool_call_id": "toolu_1", "content": "3"},
+                {"role": "user", "content": "Go on."}]
+        function = {"type": "function", "function": {
+            "name": "add", "description": "adds", "parameters": {"type": "object"}}}
+        answer = self.ask(**body, tools=[tool])
+        same = self.server.post(CHAT, BASE | {"messages": chat, "tools": [function]})
+        self.assertEqual(answer["content"][0]["text"], same["choices"][0]["message"]["content"])
+        n = self.server.post(COUNT, body | {"tools": [tool]})["input_tokens"]
+        self.assertEqual(n, same["usage"]["prompt_tokens"])
 
 
 class BooksTest(unittest.TestCase):

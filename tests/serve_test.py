@@ -88,12 +88,12 @@ class Server:
 
 
 class ServerCase(unittest.TestCase):
+    MODEL = "llama/model.gguf"  # context 512
     FLAGS = ()
 
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("--model", f"{GOLDEN / 'llama/model.gguf'},tiny",
-                            "--threads", 1, *cls.FLAGS)
+        cls.server = Server("--model", f"{GOLDEN / cls.MODEL},tiny", "--threads", 1, *cls.FLAGS)
 
     @classmethod
     def tearDownClass(cls):

@@ -9,7 +9,6 @@
 #include "serve/chat_constraints.h"
 #include "serve/chat_prompt.h"
 #include "serve/stop_filter.h"
-#include "text/after_marker.h"
 #include "text/chat_grammar.h"
 #include "text/chat_parser.h"
 #include "text/json_grammar.h"
@@ -140,31 +139,39 @@ int64_t thinking_budget(const std::optional<std::string>& effort) {
   return -1;
 }
 
+/// Whether one of the tools demands good calls even if nothing demands a call.
+bool is_demanding(const std::vector<ChatTool>& tools) {
+  return std::ranges::any_of(
+      tools, [](const ChatTool& tool) { return tool.strict || !tool.grammar.empty(); });
+}
+
 /// What the answer may be; nothing set: anything.
-AnswerGrammar answer_rules(const ChatRequest& request, const std::string& open) {
+AnswerGrammar answer_rules(const ChatRequest& request, const ChatFormat& format) {
   AnswerGrammar answer;
   answer.parallel = request.parallel_calls && request.tool_choice != ToolChoice::kNamed;
-  const AnswerFormat& format = request.format;
+  const AnswerFormat& text = request.format;
   const bool forced =
       request.tool_choice == ToolChoice::kRequired || request.tool_choice == ToolChoice::kNamed;
-  const bool has_text = format.kind != AnswerFormat::Kind::kText && !forced;
+  const bool has_text = text.kind != AnswerFormat::Kind::kText && !forced;
   answer.tools = callable_tools(request);
   if (!forced && !has_text) {
-    // A call that the model begins by itself must be a good one where the tool demands that.
+    // A call that the model begins by itself must be a good one where the tool demands that, or
+    // where the model was not trained to call tools.
     answer.behind_open = true;
-    const bool demanded = std::ranges::any_of(
-        answer.tools, [](const ChatTool& tool) { return tool.strict || !tool.grammar.empty(); });
-    if (!demanded || open.empty()) answer.tools.clear();
+    const bool has_open = !format.open.empty() && format.calls != ChatFormat::Calls::kBare;
+    const bool plain = format.family == "plain" && !request.generation.request.ignore_end;
+    const bool guided = plain || is_demanding(answer.tools);
+    if (!guided || !has_open) answer.tools.clear();
   }
   if (!has_text) return answer;
-  answer.text = [&format](GrammarBuilder& builder) {
-    switch (format.kind) {
+  answer.text = [&text](GrammarBuilder& builder) {
+    switch (text.kind) {
       case AnswerFormat::Kind::kRegex:
-        return regex_grammar(builder, format.grammar);
+        return regex_grammar(builder, text.grammar);
       case AnswerFormat::Kind::kLark:
-        return lark_grammar(builder, format.grammar);
+        return lark_grammar(builder, text.grammar);
       case AnswerFormat::Kind::kJsonSchema:
-        return json_schema_grammar(builder, format.schema);
+        return json_schema_grammar(builder, text.schema);
       case AnswerFormat::Kind::kJsonObject:
       case AnswerFormat::Kind::kText:
         break;
@@ -189,26 +196,19 @@ using ConstraintMaker = std::function<std::unique_ptr<TokenConstraint>()>;
 
 /// Of the answer behind the thinking; nullptr: anything goes.
 ConstraintMaker compile(const ChatRequest& request, const ServedModel& model) {
-  const bool is_bare = model.format.calls == ChatFormat::Calls::kBare;
-  const std::string open = is_bare ? "" : model.format.open;
-  const AnswerGrammar answer = answer_rules(request, open);
+  const AnswerGrammar answer = answer_rules(request, model.format);
   if (answer.tools.empty() && !answer.text) return nullptr;
   const std::string param = answer.text ? request.format.param : "tools";
   ConstraintPtr compiled;
   try {
     compiled = model.constraints->get(grammar_key(answer, request.format), [&] {
-      GrammarBuilder builder(param);
-      const Expr all = answer_grammar(builder, model.format, answer, *model.tokenizer);
-      return builder.build(builder.rule("answer", all));
+      return answer_grammar(param, model.format, answer, *model.tokenizer);
     });
   } catch (const Error& error) {
+    if (answer.behind_open && !is_demanding(answer.tools)) return nullptr;
     throw ApiError(400, error.what(), param, "invalid_grammar");
   }
-  if (!answer.behind_open) return [compiled] { return start_constraint(compiled); };
-  return [compiled, marker = marker_text(open, *model.tokenizer),
-          vocabulary = model.constraints->vocabulary()] {
-    return constrain_after_marker(marker, vocabulary, start_constraint(compiled));
-  };
+  return [compiled] { return start_constraint(compiled); };
 }
 
 void check_tools(const ChatRequest& request) {

@@ -10,6 +10,10 @@
 namespace sluice {
 namespace {
 
+// So that an agent's many tools leave room for the conversation.
+constexpr size_t kMaxDemonstrated = 4;
+constexpr size_t kMaxSentence = 120;  // bytes
+
 struct Known {
   std::string_view mark;  // in the template's text
   const char* family;
@@ -64,6 +68,67 @@ std::string example(const ChatFormat& format) {
   return format.open + kObject + format.close;
 }
 
+std::string dumped(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+/// A value that stands for any that the schema allows.
+OrderedJson stand_in(const OrderedJson& schema) {
+  if (!schema.is_object()) return "...";
+  if (schema.contains("const")) return schema["const"];
+  for (const char* key : {"enum", "anyOf", "oneOf"}) {
+    if (!schema.contains(key) || !schema[key].is_array() || schema[key].empty()) continue;
+    const OrderedJson& first = schema[key].front();
+    return std::string_view(key) == "enum" ? first : stand_in(first);
+  }
+  OrderedJson type = schema.value("type", OrderedJson());
+  if (type.is_array() && !type.empty()) type = OrderedJson(type).front();
+  if (type == "integer" || type == "number") return 0;
+  if (type == "boolean") return true;
+  if (type == "array") return OrderedJson::array();
+  if (type == "object") return OrderedJson::object();
+  return "...";
+}
+
+/// The required arguments, with spaces as models write them.
+std::string sample_arguments(const ChatTool& tool) {
+  const OrderedJson schema = arguments_schema(tool);
+  const OrderedJson properties = schema.value("properties", OrderedJson::object());
+  std::string text;
+  for (const OrderedJson& name : schema.value("required", OrderedJson::array())) {
+    if (!name.is_string()) continue;
+    const auto property = properties.find(name.get<std::string>());
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", dumped(name),
+                        dumped(property == properties.end() ? "..." : stand_in(*property)));
+  }
+  return "{" + text + "}";
+}
+
+/// What a user could say to have the tool called.
+std::string sample_question(const ChatTool& tool) {
+  const std::string& text = tool.description;
+  const size_t end = std::min(text.find('\n'), text.find(". "));
+  std::string sentence = text.substr(0, end);
+  if (sentence.ends_with('.')) sentence.pop_back();
+  if (sentence.empty() || sentence.size() > kMaxSentence) return "Use " + tool.name + ".";
+  return sentence + ", please.";
+}
+
+/// A question and a call for each of the first tools: small models that were not trained to call
+/// tools never do so by description alone.
+OrderedJson demonstrations(const std::vector<ChatTool>& tools) {
+  OrderedJson messages = OrderedJson::array();
+  for (size_t i = 0; i < std::min(tools.size(), kMaxDemonstrated); ++i) {
+    const OrderedJson function = {{"name", tools[i].name},
+                                  {"arguments", sample_arguments(tools[i])}};
+    messages.push_back({{"role", "user"}, {"content", sample_question(tools[i])}});
+    messages.push_back({{"role", "assistant"},
+                        {"content", ""},
+                        {"tool_calls", OrderedJson::array({{{"function", function}}})}});
+  }
+  return messages;
+}
+
 std::string described(const std::vector<ChatTool>& tools, const ChatFormat& format) {
   std::string text = fmt::format(
       "You may call tools. To call one, answer with\n{}\n"
@@ -73,7 +138,7 @@ std::string described(const std::vector<ChatTool>& tools, const ChatFormat& form
     const OrderedJson json = {{"name", tool.name},
                               {"description", tool.description},
                               {"parameters", arguments_schema(tool)}};
-    text += "\n" + json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+    text += "\n" + dumped(json);
   }
   return text;
 }
@@ -85,12 +150,9 @@ std::string written_calls(const OrderedJson& message) {
     const OrderedJson& function = call["function"];
     const OrderedJson& arguments = function["arguments"];
     if (!text.empty()) text += '\n';
-    text +=
-        fmt::format(R"(<tool_call>{{"name": {}, "arguments": {}}}</tool_call>)",
-                    function["name"].dump(-1, ' ', false, OrderedJson::error_handler_t::replace),
-                    arguments.is_string()
-                        ? arguments.get<std::string>()
-                        : arguments.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
+    text += fmt::format(R"(<tool_call>{{"name": {}, "arguments": {}}}</tool_call>)",
+                        dumped(function["name"]),
+                        arguments.is_string() ? arguments.get<std::string>() : dumped(arguments));
   }
   return text;
 }
@@ -177,15 +239,19 @@ std::vector<int32_t> marker_tokens(const ChatFormat& format, const Tokenizer& to
 OrderedJson shown_messages(const OrderedJson& messages, const std::vector<ChatTool>& tools,
                            const ChatFormat& format) {
   OrderedJson result = messages;
-  if (!format.shows_calls) write_calls(result);
-  if (format.shows_tools || tools.empty()) return result;
-  const std::string text = described(tools, format);
-  if (result[0]["role"] == "system") {
-    // In front: instructions may grow from turn to turn, and the prefix stays the same.
-    result[0]["content"] = text + "\n\n" + result[0]["content"].get<std::string>();
-  } else {
-    result.insert(result.begin(), OrderedJson{{"role", "system"}, {"content", text}});
+  if (!format.shows_tools && !tools.empty()) {
+    const std::string text = described(tools, format);
+    if (result[0]["role"] == "system") {
+      // In front: instructions may grow from turn to turn, and the prefix stays the same.
+      result[0]["content"] = text + "\n\n" + result[0]["content"].get<std::string>();
+    } else {
+      result.insert(result.begin(), OrderedJson{{"role", "system"}, {"content", text}});
+    }
+    const bool is_plain = format.family == "plain" && !format.shows_calls;
+    const OrderedJson shown = is_plain ? demonstrations(tools) : OrderedJson::array();
+    result.insert(result.begin() + 1, shown.begin(), shown.end());
   }
+  if (!format.shows_calls) write_calls(result);
   return result;
 }
 

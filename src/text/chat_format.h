@@ -56,7 +56,8 @@ ChatFormat detect_chat_format(std::string_view template_text);
 std::vector<int32_t> marker_tokens(const ChatFormat& format, const Tokenizer& tokenizer);
 
 /// The messages as the template can show them: if it knows no tools, these are described in the
-/// system message; if it knows no calls, they are texts of the assistant, and results of the user.
+/// system message, and in the plain form calls of the first four follow as a demonstration; if it
+/// knows no calls, they are texts of the assistant, and results of the user.
 OrderedJson shown_messages(const OrderedJson& messages, const std::vector<ChatTool>& tools,
                            const ChatFormat& format);
 

@@ -15,9 +15,27 @@ namespace sluice {
 namespace {
 
 constexpr int kMaxCalls = 16;
+constexpr const char* kPlain = "plain";
 
 std::string quoted(const std::string& text) {
   return OrderedJson(text).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+/// A marker as the vocabulary writes it: a special token, or text.
+std::string marker_text(const std::string& marker, const Tokenizer& tokenizer) {
+  const auto token = tokenizer.find(marker);
+  const bool special = token && tokenizer.is_special(*token);
+  return special ? VocabularyTrie::special_text(*token) : marker;
+}
+
+bool can_be_grammar(const OrderedJson& schema) {
+  try {
+    GrammarBuilder builder("schema");
+    builder.build(builder.rule("arguments", json_schema_grammar(builder, schema)));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 class AnswerBuilder {
@@ -57,7 +75,9 @@ Expr AnswerBuilder::arguments(const ChatTool& tool) {
   const std::string what = b_.what();
   b_.set_what(fmt::format("tool {}", tool.name));
   Expr result = 0;
-  if (free_arguments_ && !tool.strict && !tool.is_custom) {
+  const bool is_free = free_arguments_ && !tool.strict && !tool.is_custom;
+  // Models that were not trained to call tools need the schema, unless it asks for too much.
+  if (is_free && !(format_.family == kPlain && can_be_grammar(arguments_schema(tool)))) {
     result = json_schema_grammar(b_, {{"type", "object"}});
   } else if (tool.grammar.empty()) {
     result = json_schema_grammar(b_, arguments_schema(tool));
@@ -122,7 +142,7 @@ Expr AnswerBuilder::call(const ChatTool& tool) {
   switch (format_.calls) {
     case ChatFormat::Calls::kJson: {
       // As the template shows calls; the plain form has no line breaks.
-      const Expr gap = b_.literal(format_.family == "plain" ? "" : "\n");
+      const Expr gap = b_.literal(format_.family == kPlain ? "" : "\n");
       return words({gap, json_call(tool, "arguments"), gap, marker(format_.close)});
     }
     case ChatFormat::Calls::kArray:
@@ -154,7 +174,7 @@ Expr AnswerBuilder::calls(const AnswerGrammar& answer) {
   if (answer.parallel && (has_open || is_array)) {
     const Expr between = b_.literal(is_array ? ", " : is_marked ? "" : "\n");
     // Models that were not trained to call tools would go on and on.
-    const int most = format_.family == "plain" ? int(answer.tools.size()) : kMaxCalls;
+    const int most = format_.family == kPlain ? int(answer.tools.size()) : kMaxCalls;
     all = words({one, b_.repeat(words({between, open, one}), 0, most - 1)});
   }
   if (is_array) all = words({b_.literal("["), all, b_.literal("]")});
@@ -188,15 +208,13 @@ Expr AnswerBuilder::answer(const AnswerGrammar& answer) {
 
 }  // namespace
 
-std::string marker_text(const std::string& marker, const Tokenizer& tokenizer) {
-  const auto token = tokenizer.find(marker);
-  const bool special = token && tokenizer.is_special(*token);
-  return special ? VocabularyTrie::special_text(*token) : marker;
-}
-
-Expr answer_grammar(GrammarBuilder& builder, const ChatFormat& format, const AnswerGrammar& answer,
-                    const Tokenizer& tokenizer) {
-  return AnswerBuilder(builder, format, tokenizer).answer(answer);
+Grammar answer_grammar(const std::string& what, const ChatFormat& format,
+                       const AnswerGrammar& answer, const Tokenizer& tokenizer) {
+  GrammarBuilder builder(what);
+  const Expr all = AnswerBuilder(builder, format, tokenizer).answer(answer);
+  Grammar grammar = builder.build(builder.rule("answer", all));
+  if (answer.behind_open) grammar.marker = marker_text(format.open, tokenizer);
+  return grammar;
 }
 
 }  // namespace sluice

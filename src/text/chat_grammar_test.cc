@@ -30,9 +30,7 @@ std::vector<ChatTool> tools() {
 }
 
 ConstraintPtr compile(const ChatFormat& format, const AnswerGrammar& answer) {
-  GrammarBuilder builder("answer");
-  const Expr all = answer_grammar(builder, format, answer, tokenizer());
-  return compile_grammar(builder.build(builder.rule("all", all)), byte_vocabulary());
+  return compile_grammar(answer_grammar("answer", format, answer, tokenizer()), byte_vocabulary());
 }
 
 bool matches(const ConstraintPtr& compiled, std::string_view text) {
@@ -122,6 +120,29 @@ TEST(ChatGrammar, MayAlsoBeAText) {
   EXPECT_TRUE(matches(compiled, kCases[0].answer));
   answer.tools.clear();
   EXPECT_FALSE(matches(compile(detect_chat_format("messages"), answer), kCases[0].answer));
+}
+
+TEST(ChatGrammar, HoldsOnlyBehindTheMarkerOfAFreeAnswer) {
+  AnswerGrammar answer;
+  answer.tools = tools();
+  answer.behind_open = true;
+  const auto call = [](const std::string& name, const std::string& arguments) {
+    return "Let me see: <tool_call>{\"name\": \"" + name + "\", \"arguments\": " + arguments +
+           "}</tool_call>";
+  };
+  const ConstraintPtr plain = compile(detect_chat_format("messages"), answer);
+  EXPECT_TRUE(matches(plain, "Let me see: <tool_cal"));
+  EXPECT_TRUE(matches(plain, call("look", kArguments)));
+  EXPECT_FALSE(matches(plain, call("dig", kArguments)));
+  EXPECT_FALSE(matches(plain, call("look", R"({"place": "a"})")));
+  EXPECT_FALSE(matches(plain, call("look", kArguments) + "!"));
+  // What cannot be a grammar is any object.
+  answer.tools[0].parameters["properties"]["n"]["multipleOf"] = 0.3;
+  const ConstraintPtr any = compile(detect_chat_format("messages"), answer);
+  EXPECT_TRUE(matches(any, call("look", R"({"place": "a"})")));
+  EXPECT_FALSE(matches(any, call("look", "[]")));
+  answer.tools[0].strict = true;
+  EXPECT_THROW(compile(detect_chat_format("messages"), answer), Error);
 }
 
 TEST(ChatGrammar, ErrorsNameTheTool) {

@@ -71,6 +71,44 @@ std::string regex_error(const std::string& pattern) {
   return "no error";
 }
 
+ConstraintPtr behind(const std::string& marker, const std::string& rest, VocabularyPtr tokens) {
+  GrammarBuilder builder("behind");
+  Grammar grammar = builder.build(builder.rule("all", builder.literal(rest)));
+  grammar.marker = marker;
+  return compile_grammar(std::move(grammar), std::move(tokens));
+}
+
+TEST(Grammar, HoldsOnlyBehindTheFirstMarker) {
+  const ConstraintPtr compiled = behind("aab", "x", vocabulary(0));
+  for (const char* text : {"", "free \xFF", "aa", "abab", "aabx", "aaabx", "abaabx"}) {
+    EXPECT_TRUE(matches(compiled, text)) << text;
+  }
+  for (const char* text : {"aab", "aaaby", "aabxx", "a aab aabx"}) {
+    EXPECT_FALSE(matches(compiled, text)) << text;
+  }
+}
+
+TEST(Grammar, HoldsWithinTheTokenThatEndsTheMarker) {
+  const std::vector<std::string> texts = {"</s>", "a", "ab", "aab", "aabx", "aaby", "bx", "by"};
+  const auto constraint = start_constraint(
+      behind("aab", "x", std::make_shared<VocabularyTrie>(texts, std::vector<int32_t>{0})));
+  const auto mask = [&] {
+    std::vector<uint32_t> bits;
+    constraint->allowed(bits);
+    return bits[0] & 0xFF;
+  };
+  EXPECT_EQ(mask(), 0b11011111u);
+  ASSERT_TRUE(constraint->accept(1));
+  EXPECT_EQ(mask(), 0b11011111u);
+  ASSERT_TRUE(constraint->accept(1));
+  EXPECT_EQ(mask(), 0b01011111u);
+  EXPECT_FALSE(constraint->accept(7));
+  ASSERT_TRUE(constraint->accept(6));
+  EXPECT_EQ(mask(), 1u);
+  constraint->rollback(2);
+  EXPECT_EQ(mask(), 0b11011111u);
+}
+
 TEST(JsonSchema, AcceptsWhatTheReferenceValidatorAccepts) {
   std::ifstream file(std::string(SLUICE_GOLDEN_DIR) + "/grammar/cases.json");
   std::stringstream text;

@@ -44,7 +44,9 @@ struct Grammar {
   std::vector<uint8_t> accepting;    // per node
   std::vector<Rule> rules;
   std::vector<Chain> chains;  // in order of nodes
-  int32_t start = 0;          // node
+  /// Any text may come before the first of this, behind which the grammar begins; empty: none.
+  std::string marker;
+  int32_t start = 0;  // node
 
   int32_t n_nodes() const { return static_cast<int32_t>(accepting.size()); }
 };

@@ -15,13 +15,31 @@ constexpr size_t kMaxCachedBytes = 8u << 20;  // of masks, and of chains
 constexpr size_t kMaxMachineItems = 100'000;  // then its memory is given back
 constexpr int64_t kWarmUpWork = 3'000'000;    // about 50 ms
 
+/// A state of the machine, or, if negative, of the free text before it.
+State free_state(int32_t n_read) { return -1 - n_read; }
+int32_t n_read(State state) { return -1 - state; }
+
+/// kDead if the grammar refuses the text.
+State read(GrammarMachine& machine, const FreeText* free_text, State state, std::string_view text) {
+  for (const char byte : text) {
+    if (state < 0) {
+      const int32_t n = free_text->next(n_read(state), byte);
+      state = n == free_text->marker_size() ? machine.start() : free_state(n);
+    } else {
+      state = machine.step(state, static_cast<uint8_t>(byte));
+      if (state == GrammarMachine::kDead) break;
+    }
+  }
+  return state;
+}
+
 /// One text in the making.
 class GrammarConstraint : public TokenConstraint {
  public:
   explicit GrammarConstraint(ConstraintPtr compiled)
       : compiled_(std::move(compiled)),
         machine_(std::make_unique<GrammarMachine>(compiled_->grammar())),
-        states_{machine_->start()} {}
+        states_{compiled_->free_text() ? free_state(0) : machine_->start()} {}
 
   void allowed(std::vector<uint32_t>& bits) override;
   bool accept(Token token) override;
@@ -53,6 +71,10 @@ class GrammarConstraint : public TokenConstraint {
 };
 
 void GrammarConstraint::allowed(std::vector<uint32_t>& bits) {
+  if (states_.back() < 0) {
+    bits = compiled_->free_mask(n_read(states_.back()));
+    return;
+  }
   const VocabularyTrie& vocabulary = compiled_->vocabulary();
   bits.assign(vocabulary.n_words(), 0);
   machine_->begin_work();
@@ -109,7 +131,8 @@ const GrammarConstraint::Joined& GrammarConstraint::joined(
 void GrammarConstraint::forget() {
   if (states_.size() > kMaxRollback + 1)
     states_.erase(states_.begin(), states_.end() - kMaxRollback - 1);
-  machine_ = machine_->with_only(states_);
+  const auto first = std::find_if(states_.begin(), states_.end(), [](State s) { return s >= 0; });
+  machine_ = machine_->with_only({first, states_.end()});
   kept_items_ = machine_->n_stored();
   joined_.fill({});
 }
@@ -120,16 +143,14 @@ bool GrammarConstraint::accept(Token token) {
   State state = states_.back();
   machine_->begin_work();
   if (vocabulary.is_end(token)) {
-    if (!machine_->complete(state)) return false;
+    if (state >= 0 && !machine_->complete(state)) return false;
     states_.push_back(GrammarMachine::kEnd);
     return true;
   }
   const std::string_view text = vocabulary.token_text(token);
-  if (text.empty()) return false;
-  for (const char byte : text) {
-    state = machine_->step(state, static_cast<uint8_t>(byte));
-    if (state == GrammarMachine::kDead) return false;
-  }
+  if (text.empty() && state >= 0) return false;
+  state = read(*machine_, compiled_->free_text(), state, text);
+  if (state == GrammarMachine::kDead) return false;
   states_.push_back(state);
   return true;
 }
@@ -138,6 +159,7 @@ bool GrammarConstraint::accept(Token token) {
 
 CompiledConstraint::CompiledConstraint(Grammar grammar, VocabularyPtr vocabulary)
     : grammar_(std::move(grammar)), vocabulary_(std::move(vocabulary)) {
+  if (!grammar_.marker.empty()) make_free_masks(grammar_.marker);
   warm_up();
 }
 
@@ -215,6 +237,22 @@ void CompiledConstraint::warm_up() const {
   for (const Grammar::Edge& edge : grammar_.edges) {
     if (work_ > kWarmUpWork) return;
     if (edge.kind != Grammar::EdgeKind::kEmpty) mask(edge.target);
+  }
+}
+
+void CompiledConstraint::make_free_masks(const std::string& marker) {
+  free_text_.emplace(marker);
+  free_masks_.assign(marker.size(), std::vector<uint32_t>(vocabulary_->n_words(), ~0u));
+  GrammarMachine& machine = this->machine();
+  for (int32_t token = 0; token < vocabulary_->vocab_size(); ++token) {
+    const std::string_view text = vocabulary_->token_text(token);
+    const size_t last = text.find(marker.back());
+    if (last == text.npos || last + 1 == text.size()) continue;  // goes on behind no marker
+    for (size_t n = 0; n < marker.size(); ++n) {
+      if (read(machine, &*free_text_, free_state(int32_t(n)), text) != GrammarMachine::kDead)
+        continue;
+      free_masks_[n][size_t(token) / 32] &= ~(1u << (token % 32));
+    }
   }
 }
 

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "text/after_marker.h"
-
 namespace sluice {
 namespace {
 
@@ -92,24 +90,6 @@ TEST(Thinking, FindsMarkersOfSeveralTokens) {
   EXPECT_EQ(mask(*constraint), 0b010000u);
   EXPECT_TRUE(constraint->accept(4));
   EXPECT_EQ(mask(*constraint), 0b110000u);
-}
-
-TEST(AfterMarker, HoldsBehindTheMarker) {
-  const auto constraint =
-      constrain_after_marker("ab", rules(-1, false)->vocabulary, std::make_unique<Answer>());
-  for (const Token token : {4, 3, 3}) EXPECT_TRUE(constraint->accept(token));
-  EXPECT_EQ(mask(*constraint), 0b111111u);
-  EXPECT_TRUE(constraint->accept(4));
-  EXPECT_EQ(mask(*constraint), 0b010000u);
-  EXPECT_FALSE(constraint->accept(3));
-  EXPECT_TRUE(constraint->accept(4));
-  EXPECT_EQ(mask(*constraint), 1u);
-  constraint->rollback(1);
-  EXPECT_EQ(mask(*constraint), 0b010000u);
-  constraint->rollback(1);  // before the marker's end
-  EXPECT_EQ(mask(*constraint), 0b111111u);
-  EXPECT_TRUE(constraint->accept(4));
-  EXPECT_EQ(mask(*constraint), 0b010000u);
 }
 
 }  // namespace
