@@ -19,6 +19,7 @@ from serve_test import CHAT, DEFAULT_MODEL, TEXT, USER, Server
 TIERS = {
     "gpt-5.6": "gpt-5.6-sol",
     "gpt-5.6-sol": {"model": "big", "effort": "high", "context": 300, "max_tokens": 7,
+                    "temperature": 0.25, "top_p": 0.5,
                     "price": {"input": 5, "cached": 0.5, "output": 30, "priority": 2}},
     "gpt-5.6-luna": {"model": "small"},
 }
@@ -71,6 +72,13 @@ class ModelsTest(unittest.TestCase):
             self.assertRegex(metrics, f'sluice_generated_tokens_total{{model="{name}"}} [1-9]')
         self.assertEqual(metrics.count("# TYPE sluice_generated_tokens_total"), 1)
 
+    def test_a_tier_has_its_own_sampling(self):
+        server = self.start_two()
+        for model, sampling in [("gpt-5.6", (0.25, 0.5)), ("big", (1, 1)), ("small", (1, 1))]:
+            answer = server.post("/v1/responses",
+                                 {"input": "Hi", "max_output_tokens": 1, "model": model})
+            self.assertEqual((answer["temperature"], answer["top_p"]), sampling)
+
     def test_a_tier_has_its_own_limits(self):
         server = self.start_two()
         body = {"messages": USER, "ignore_eos": True, "model": "gpt-5.6"}
@@ -122,6 +130,12 @@ class ModelsTest(unittest.TestCase):
     def test_without_flags_the_default_model_is_served(self):
         server = self.start()
         self.assertEqual(server.model, DEFAULT_MODEL.stem)
+        # What its model card recommends, and what the request says.
+        for fields, sampling in [({}, (0.2, 0.9)), ({"temperature": 0.5}, (0.5, 0.9)),
+                                 ({"top_p": 1}, (0.2, 1))]:
+            answer = server.post("/v1/responses", {"input": "Hi", "max_output_tokens": 1} | fields)
+            self.assertAlmostEqual(answer["temperature"], sampling[0], 5)
+            self.assertAlmostEqual(answer["top_p"], sampling[1], 5)
 
 
 class server_busy:

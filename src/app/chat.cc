@@ -10,6 +10,7 @@
 #include "app/answer.h"
 #include "app/commands.h"
 #include "app/line_editor.h"
+#include "app/own_sampling.h"
 #include "app/report.h"
 #include "base/error.h"
 
@@ -21,12 +22,14 @@ struct ChatOptions {
     answer.sampling.temperature = 0.7f;
     answer.sampling.top_p = 0.9f;
     answer.max_tokens = 1024;
+    answer.own_sampling = true;
   }
 
   ModelOptions model;
   AnswerOptions answer;
   std::string system;
   bool json = false;
+  bool has_temperature = false, has_top_p = false, has_top_k = false;
 };
 
 bool parse(ChatOptions& o, int argc, char** argv) {
@@ -46,7 +49,20 @@ bool parse(ChatOptions& o, int argc, char** argv) {
   add_model_flags(app, o.model);
   add_switch(app, "--json", o.json, "print one object per answer instead of streaming text")
       ->group("Output");
-  return parse_flags(app, argc, argv);
+  const bool go_on = parse_flags(app, argc, argv);
+  o.has_temperature = app.count("--temperature") > 0;
+  o.has_top_p = app.count("--top-p") > 0;
+  o.has_top_k = app.count("--top-k") > 0;
+  return go_on;
+}
+
+/// What the flags leave open is the model's own.
+void take_own_sampling(ChatOptions& o, const Checkpoint& checkpoint) {
+  SamplingParams& s = o.answer.sampling;
+  const SamplingParams own = own_sampling(checkpoint, s);
+  if (!o.has_temperature) s.temperature = own.temperature;
+  if (!o.has_top_p) s.top_p = own.top_p;
+  if (!o.has_top_k) s.top_k = own.top_k;
 }
 
 class Chat {
@@ -186,6 +202,7 @@ int chat_command(int argc, char** argv) {
                 "{}: expected a chat template, found none; `sluice run --raw` continues plain text",
                 runtime.checkpoint().path().string());
   }
+  take_own_sampling(o, runtime.checkpoint());
   runtime.start(0, 1);
   catch_interrupts();
   Chat(runtime, o).loop();

@@ -109,12 +109,13 @@ void add_answer_flags(CLI::App& app, AnswerOptions& o) {
       ->type_name("TEXT")
       ->allow_extra_args(false);
   app.option_defaults()->group("Sampling");
+  const std::string own = o.own_sampling ? "the model's own, else " : "";
   add_number(app, "--temperature", s.temperature, 0, 100,
-             fmt::format("0: always the most likely token (default {})", s.temperature));
+             fmt::format("0: always the most likely token (default {}{})", own, s.temperature));
   add_seed(app, "--seed", s.seed, "the same seed gives the same answer (default 0)");
   add_integer(app, "--top-k", s.top_k, 0, kMaxInt, "draw from the N most likely tokens (0: all)");
   add_number(app, "--top-p", s.top_p, 0, 1,
-             fmt::format("draw from the fewest with this share (default {})", s.top_p));
+             fmt::format("draw from the fewest with this share (default {}{})", own, s.top_p));
   add_number(app, "--min-p", s.min_p, 0, 1, "drop tokens below this share of the most likely one");
   add_number(app, "--typical-p", s.typical_p, 0, 1,
              "draw from the most typical with this share (1: off)");

@@ -43,6 +43,7 @@ struct AnswerOptions {
   int min_tokens = 0;
   bool ignore_end = false;
   std::vector<std::string> stop;
+  bool own_sampling = false;  // the model's own go before the defaults (app/own_sampling.h)
 };
 
 /// The defaults are those in `options` at the time of the call, and the help says them.

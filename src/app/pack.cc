@@ -21,8 +21,9 @@ namespace fs = std::filesystem;
 
 /// What is taken over from a Hugging Face folder as it is.
 constexpr const char* kTextFiles[] = {
-    "tokenizer.json",      "tokenizer.model",         "tiktoken.model", "tokenizer_config.json",
-    "chat_template.jinja", "special_tokens_map.json", "vocab.json",     "merges.txt"};
+    "tokenizer.json",        "tokenizer.model",         "tiktoken.model", "tokenizer_config.json",
+    "chat_template.jinja",   "special_tokens_map.json", "vocab.json",     "merges.txt",
+    "generation_config.json"};
 
 struct PackOptions {
   std::string model, out;

@@ -13,6 +13,7 @@
 
 #include "app/codex_config.h"
 #include "app/commands.h"
+#include "app/own_sampling.h"
 #include "app/runtime.h"
 #include "app/usage.h"
 #include "base/error.h"
@@ -74,7 +75,9 @@ bool parse(ServeOptions& o, int argc, char** argv) {
       "Up to --max-users answers are made at once, in one batch; --max-waiting more wait, then "
       "clients get 429. A client that goes is cancelled at once. SIGTERM and Ctrl-C let the "
       "answers under way finish. A model without a chat template gets a plain one: a line "
-      "\"role: content\" per message. Several models take turns on the same threads.",
+      "\"role: content\" per message. Several models take turns on the same threads. What a "
+      "request "
+      "leaves open of temperature, top_p and top_k is the model's own (docs/serve.md).",
       {"sluice serve", "sluice serve --model folder,my-model --model other.gguf --port 9000",
        "curl http://127.0.0.1:8080/v1/chat/completions -H 'Content-Type: application/json' -d "
        "'{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}'"});
@@ -135,6 +138,7 @@ class Backend {
     const int64_t trained = runtime_.model().max_context;
     model_.context = trained > 0 ? std::min(trained, room) : room;
     model_.max_tokens = o.max_tokens;
+    model_.sampling = own_sampling(runtime_.checkpoint());
     model_.tokenizer = &runtime_.tokenizer();
     model_.chat = runtime_.chat_template() ? runtime_.chat_template() : &plain_;
     model_.template_variables = template_variables(runtime_.tokenizer());

@@ -16,12 +16,16 @@ constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", 
                                                       "high", "xhigh",   "max"};
 constexpr double kMaxPrice = 1e6;
 
-/// A number in [0, kMaxPrice].
-double read_price(const Config& config, std::string_view key, double fallback) {
+/// A number in [0, most].
+double read_number(const Config& config, std::string_view key, double most, double fallback) {
   const double value = config.number(key, fallback);
-  if (value >= 0 && value <= kMaxPrice) return value;
+  if (value >= 0 && value <= most) return value;
   throw Error(ErrorCode::kInvalidInput, "{}: {}: expected a number from 0 to {}, got {}",
-              config.what(), key, kMaxPrice, value);
+              config.what(), key, most, value);
+}
+
+double read_price(const Config& config, std::string_view key, double fallback) {
+  return read_number(config, key, kMaxPrice, fallback);
 }
 
 /// Typing errors in a price list are not for the customer to find.
@@ -70,7 +74,7 @@ OrderedJson model_json(const std::string& name, const ServedModel& model) {
 
 /// What a tier's entry says about `model`.
 void change(ServedModel& model, const Config& config) {
-  check_keys(config, {"model", "effort", "context", "max_tokens", "price"});
+  check_keys(config, {"model", "effort", "context", "max_tokens", "temperature", "top_p", "price"});
   model.effort = config.text("effort", model.effort);
   if (!model.effort.empty() &&
       std::find(kEfforts.begin(), kEfforts.end(), model.effort) == kEfforts.end()) {
@@ -81,6 +85,10 @@ void change(ServedModel& model, const Config& config) {
   if (config.has("max_tokens")) {
     model.max_tokens = config.integer_in("max_tokens", 1, model.context);
   }
+  if (config.has("temperature")) {
+    model.sampling.temperature = float(read_number(config, "temperature", 2, 0));
+  }
+  if (config.has("top_p")) model.sampling.top_p = float(read_number(config, "top_p", 1, 0));
   if (config.has("price")) model.price = read_prices(config.object("price"));
 }
 

@@ -27,6 +27,7 @@ class Models {
   ///   effort      of requests that name none: none, minimal, low, medium, high, xhigh or max
   ///   context     most tokens of prompt and answer together, at most the model's
   ///   max_tokens  of an answer whose request names no limit
+  ///   temperature, top_p  of requests that name none, instead of the model's own
   ///   price       per million tokens: input, cached, output; and factors on them for the service
   ///               tiers: priority, flex
   /// `what` (a file name) starts every error. Throws kInvalidInput.

@@ -127,9 +127,10 @@ GenerationRequest read_generation(const Fields& body, const ServedModel& model,
   GenerationRequest generation;
   Request& request = generation.request;
   SamplingParams& s = request.sampling;
-  s.temperature = float(body.number("temperature", 0, 2).value_or(1));
-  s.top_p = float(body.number("top_p", 0, 1).value_or(1));
-  s.top_k = int(body.integer("top_k", 0, kMaxInt).value_or(0));
+  s = model.sampling;
+  s.temperature = float(body.number("temperature", 0, 2).value_or(s.temperature));
+  s.top_p = float(body.number("top_p", 0, 1).value_or(s.top_p));
+  s.top_k = int(body.integer("top_k", 0, kMaxInt).value_or(s.top_k));
   s.min_p = float(body.number("min_p", 0, 1).value_or(0));
   s.typical_p = float(body.number("typical_p", 0, 1).value_or(1));
   s.repetition_penalty = float(body.number("repetition_penalty", 0.01, 100).value_or(1));

@@ -31,8 +31,9 @@ HttpResponse http_error(const GenerationError& error);
 /// as the server.
 struct ServedModel {
   std::string name;
-  std::string root;    // the served model's name, also of its tiers
-  std::string effort;  // of requests that name none; empty: the template decides
+  std::string root;         // the served model's name, also of its tiers
+  std::string effort;       // of requests that name none; empty: the template decides
+  SamplingParams sampling;  // what requests leave open
   std::optional<Price> price;
   int64_t created = 0;     // seconds since 1970
   int64_t context = 0;     // most tokens of prompt and answer together
