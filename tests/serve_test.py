@@ -403,7 +403,7 @@ class ServiceTest(ServerCase):
         statuses = {status for status, _, _ in answers}
         self.assertEqual(statuses, {200, 429})
         refused = next(headers for status, headers, _ in answers if status == 429)
-        self.assertEqual(refused["Retry-After"], "1")
+        self.assertEqual((refused["Retry-After"], refused["retry-after-ms"]), ("1", "1000"))
         self.server.wait_for("sluice_requests_open", 0)
         # Of four requests two had to wait for the others.
         self.assertGreater(self.server.metric("sluice_queue_wait_seconds_sum"), 0.01)

@@ -47,9 +47,7 @@ ApiError::ApiError(int status, const std::string& message, std::string param, st
       type_(std::move(type)) {}
 
 HttpResponse ApiError::response() const {
-  HttpResponse response = http_error(status_, what(), type_, param_, code_);
-  if (status_ == 429 || status_ == 503) response.headers = {{"Retry-After", "1"}};
-  return response;
+  return http_error(status_, what(), type_, param_, code_);
 }
 
 OrderedJson parse_body(const std::string& body) {

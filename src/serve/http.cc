@@ -129,9 +129,7 @@ std::optional<HttpResponse> refusal_of(const beast::error_code &error, size_t ma
 }
 
 HttpResponse overloaded(const std::string &message) {
-  HttpResponse response = http_error(503, message, "server_error", "", "overloaded");
-  response.headers = {{"Retry-After", "1"}};
-  return response;
+  return http_error(503, message, "server_error", "", "overloaded");
 }
 
 }  // namespace

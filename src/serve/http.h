@@ -106,7 +106,8 @@ struct HttpOptions {
   std::function<void()> on_drain;
 };
 
-/// {"error": {message, type, param, code}}; `param` and `code` empty: null.
+/// {"error": {message, type, param, code}}; `param` and `code` empty: null. 429 and 503 say when to
+/// try again.
 HttpResponse http_error(int status, const std::string& message, const std::string& type,
                         const std::string& param = "", const std::string& code = "");
 

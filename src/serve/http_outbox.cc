@@ -30,6 +30,9 @@ HttpResponse http_error(int status, const std::string& message, const std::strin
                         {"code", text_or_null(code)}}}};
   HttpResponse response;
   response.status = status;
+  if (status == 429 || status == 503) {
+    response.headers = {{"Retry-After", "1"}, {"retry-after-ms", "1000"}};
+  }
   response.body = error.dump(-1, ' ', false, Json::error_handler_t::replace);
   return response;
 }
