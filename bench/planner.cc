@@ -37,7 +37,8 @@ double peak_mib() {
 Placement on_wafers(const ModelShape& model, int stages) {
   Placement placement;
   placement.plan = split_by_cost(std::vector<double>(model.blocks.size() + 1, 1.0), stages);
-  placement.groups.assign(size_t(stages), {.hardware = *find_hardware("CS-3")});
+  placement.groups.assign(size_t(stages),
+                          {.hardware = std::make_shared<const Hardware>(*find_hardware("CS-3"))});
   placement.weights = model.published;
   return placement;
 }

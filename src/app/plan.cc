@@ -136,17 +136,24 @@ std::vector<Influence> influences(const ModelShape& model, const Candidate& best
   const auto speed_with = [&](const std::string& hardware, const std::string& number,
                               double value) {
     Placement placement = best.placement;
+    std::shared_ptr<const Hardware> changed;
     for (DeviceGroup& group : placement.groups) {
-      if (group.hardware.name == hardware) group.hardware.numbers[number].value = value;
+      if (group.hardware->name != hardware) continue;
+      if (changed == nullptr) {
+        Hardware other = *group.hardware;
+        other.numbers[number].value = value;
+        changed = std::make_shared<const Hardware>(std::move(other));
+      }
+      group.hardware = changed;
     }
     return price(model, std::move(placement), demand).user_tokens_per_s();
   };
   std::vector<std::string> seen;
   for (const DeviceGroup& group : best.placement.groups) {
-    if (std::find(seen.begin(), seen.end(), group.hardware.name) != seen.end()) continue;
-    seen.push_back(group.hardware.name);
-    for (const auto& [number, q] : group.hardware.numbers) {
-      const std::string& name = group.hardware.name;
+    if (std::find(seen.begin(), seen.end(), group.hardware->name) != seen.end()) continue;
+    seen.push_back(group.hardware->name);
+    for (const auto& [number, q] : group.hardware->numbers) {
+      const std::string& name = group.hardware->name;
       const double bumped = speed_with(name, number, q.value * 1.01);
       const double elasticity = std::abs(bumped / best.user_tokens_per_s() - 1) / 0.01;
       if (elasticity < 1e-6) continue;
@@ -180,7 +187,7 @@ double estimated_share(const std::vector<Influence>& all) {
 int error_percent(const Candidate& c) {
   int percent = 0;
   for (const DeviceGroup& group : c.placement.groups) {
-    percent = std::max(percent, error_percent(group.hardware));
+    percent = std::max(percent, error_percent(*group.hardware));
   }
   return percent;
 }
@@ -290,7 +297,7 @@ void add_prefill(OrderedJson& json, const ModelShape& model, const Candidate& be
     return std::pair(!a.fault.empty(), a.first_ms) < std::pair(!b.fault.empty(), b.first_ms);
   });
   const Quantity* const from = hardware.find("link_bandwidth");
-  const Quantity* const to = best.placement.groups.front().hardware.find("link_bandwidth");
+  const Quantity* const to = best.placement.groups.front().hardware->find("link_bandwidth");
   if (from == nullptr || to == nullptr) {
     throw Error(ErrorCode::kUnsupported, "--prefill-on: {}: link_bandwidth: missing from a profile",
                 hardware.name);
@@ -388,9 +395,9 @@ void add_site(OrderedJson& json, const Candidate& best, const Demand& demand, do
                   {"usd_per_hour", or_null(site.usd_per_hour)}};
   std::set<std::string> told;
   for (const DeviceGroup& group : best.placement.groups) {
-    if (!told.insert(group.hardware.name).second) continue;
-    const Quantity& pue = *group.hardware.find("pue");
-    json["notes"].push_back(fmt::format("PUE of {}: {} ({} to {}), {}: {}", group.hardware.name,
+    if (!told.insert(group.hardware->name).second) continue;
+    const Quantity& pue = *group.hardware->find("pue");
+    json["notes"].push_back(fmt::format("PUE of {}: {} ({} to {}), {}: {}", group.hardware->name,
                                         pue.value, pue.low, pue.high, pue.kind, pue.source));
   }
 }

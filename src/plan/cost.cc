@@ -168,22 +168,10 @@ CostModel::CostModel(ModelShape model, Placement placement)
           "{}, got {}, {}, {}",
           kMaxDevices, group.tensor, group.data, group.expert);
     }
-    peak_.push_back(peak_flops(group.hardware, placement_.compute_bits));
-    attention_peak_.push_back(peak_flops(group.hardware, 16));
-    bandwidth_.push_back(require(group.hardware, "memory_bandwidth"));
-    for (const char* number : {"memory_bytes", "memory_bandwidth", "usable_memory"}) {
-      require(group.hardware, number);
-    }
-    if (group.devices() > 1) require(group.hardware, "link_bandwidth");
-    // Decoding from on-chip memory is bound by latency: without that number, nothing is known.
-    const std::string& family = group.hardware.family;
-    if (family == "wafer" || family == "sram") require(group.hardware, "layer_latency");
-  }
-  if (placement_.plan.stages.size() > 1) {
-    for (const DeviceGroup& group : placement_.groups) {
-      require(group.hardware, "hop_latency");
-      require(group.hardware, "link_bandwidth");
-    }
+    const size_t s = devices_.size();
+    const bool is_alike = s > 0 && placement_.groups[s - 1].hardware == group.hardware &&
+                          (placement_.groups[s - 1].devices() > 1 || group.devices() == 1);
+    devices_.push_back(is_alike ? devices_.back() : device_of(group));
   }
   for (const Hop& hop : hops_) {
     std::vector<Kind>& kinds = kinds_.emplace_back();
@@ -200,23 +188,44 @@ CostModel::CostModel(ModelShape model, Placement placement)
   calibrate(shipped_calibration());
 }
 
+CostModel::Device CostModel::device_of(const DeviceGroup& group) const {
+  const Hardware& hardware = *group.hardware;
+  const bool has_stages = placement_.plan.stages.size() > 1;
+  Device device{
+      .efficiency = {},
+      .peak = peak_flops(hardware, placement_.compute_bits),
+      .attention_peak = peak_flops(hardware, 16),
+      .bandwidth = require(hardware, "memory_bandwidth"),
+      .usable_bytes = require(hardware, "memory_bytes") * require(hardware, "usable_memory")};
+  if (has_stages || group.devices() > 1) device.link = require(hardware, "link_bandwidth");
+  if (has_stages) device.hop_latency = require(hardware, "hop_latency");
+  // Decoding from on-chip memory is bound by latency: without that number, nothing is known.
+  if (hardware.family == "wafer" || hardware.family == "sram") require(hardware, "layer_latency");
+  return device;
+}
+
 void CostModel::calibrate(const Calibration& calibration) {
-  efficiency_.clear();
-  for (const DeviceGroup& group : placement_.groups) {
-    efficiency_.push_back(
-        efficiency_of(group.hardware, calibration, placement_.engine, placement_.compute_bits));
+  for (size_t s = 0; s < devices_.size(); ++s) {
+    Efficiency& reached = devices_[s].efficiency;
+    if (s > 0 && placement_.groups[s].hardware == placement_.groups[s - 1].hardware) {
+      reached = devices_[s - 1].efficiency;
+      continue;
+    }
+    reached = efficiency_of(*placement_.groups[s].hardware, calibration, placement_.engine,
+                            placement_.compute_bits);
     // A fixed time per token is latency on the way, not work of one stage.
-    efficiency_.back().block_us += efficiency_.back().token_us / double(model_.blocks.size());
+    reached.block_us += reached.token_us / double(model_.blocks.size());
   }
 }
 
 TimeSplit CostModel::part_time(const PartShape& part, int stage, const BatchShape& batch) const {
   const DeviceGroup& group = placement_.groups[size_t(stage)];
-  const Efficiency& reached = efficiency_[size_t(stage)];
+  const Device& device = devices_[size_t(stage)];
+  const Efficiency& reached = device.efficiency;
   const WeightFormat& format = placement_.weights;
-  const double bandwidth = bandwidth_[size_t(stage)] / kMicro;
-  const double flops = reached.compute * peak_[size_t(stage)] / kMicro;
-  const double attention_flops = reached.compute * attention_peak_[size_t(stage)] / kMicro;
+  const double bandwidth = device.bandwidth / kMicro;
+  const double flops = reached.compute * device.peak / kMicro;
+  const double attention_flops = reached.compute * device.attention_peak / kMicro;
   const double devices = group.devices(), rows = part.kind == "head" ? batch.logits : batch.rows;
   TimeSplit time{.collective_us = collective_us(part, stage, rows)};
   const auto add_slower = [&](double memory_us, double compute_us) {
@@ -251,8 +260,8 @@ TimeSplit CostModel::part_time(const PartShape& part, int stage, const BatchShap
 double CostModel::collective_us(const PartShape& part, int stage, double rows) const {
   const DeviceGroup& group = placement_.groups[size_t(stage)];
   if (group.devices() == 1) return 0;
-  const Efficiency& efficiency = efficiency_[size_t(stage)];
-  const double link = efficiency.link * require(group.hardware, "link_bandwidth") / kMicro;
+  const Efficiency& efficiency = devices_[size_t(stage)].efficiency;
+  const double link = efficiency.link * devices_[size_t(stage)].link / kMicro;
   const double frame = rows / group.data * model_.dim * kActivationBytes;
   if (part.n_experts > 0 && group.data > 1) {
     // Rows travel to their experts and back: each to at most as many groups as it has experts.
@@ -265,7 +274,7 @@ double CostModel::collective_us(const PartShape& part, int stage, double rows) c
 }
 
 double CostModel::launch_us(const PartShape& part, int stage) const {
-  const Efficiency& reached = efficiency_[size_t(stage)];
+  const Efficiency& reached = devices_[size_t(stage)].efficiency;
   double us = reached.block_us;
   if (part.n_experts > 0) us += reached.expert_us;
   if (part.state_values > 0) us += reached.recurrent_us;
@@ -285,7 +294,7 @@ TimeSplit CostModel::hop_time(size_t hop, const BatchShape& batch) const {
     time.launch_us += kind.count * launch_us(kind.part, part.stage);
   }
   if (!part.head) return time;
-  const Efficiency& reached = efficiency_[size_t(part.stage)];
+  const Efficiency& reached = devices_[size_t(part.stage)].efficiency;
   time += part_time(model_.head, part.stage, batch);
   time.launch_us += reached.step_us + reached.sequence_us * (batch.sequences - batch.prompts) +
                     reached.prompt_us * batch.prompts;
@@ -296,13 +305,10 @@ double CostModel::transfer_us(size_t hop, const BatchShape& batch) const {
   const bool is_last = hop + 1 == hops_.size();
   const int from = hops_[hop].stage, to = hops_[is_last ? 0 : hop + 1].stage;
   if (from == to) return 0;
-  const Hardware& a = placement_.groups[size_t(from)].hardware;
-  const Hardware& b = placement_.groups[size_t(to)].hardware;
+  const Device &a = devices_[size_t(from)], &b = devices_[size_t(to)];
   const double bytes =
       is_last ? batch.logits * kTokenBytes : batch.rows * model_.dim * kActivationBytes;
-  const double latency = std::max(require(a, "hop_latency"), require(b, "hop_latency"));
-  const double link = std::min(require(a, "link_bandwidth"), require(b, "link_bandwidth"));
-  return (latency + bytes / link) * kMicro;
+  return (std::max(a.hop_latency, b.hop_latency) + bytes / std::min(a.link, b.link)) * kMicro;
 }
 
 TimeSplit CostModel::stage_time(int stage, const BatchShape& batch) const {
@@ -326,8 +332,7 @@ StageMemory CostModel::memory(int stage, double users, double positions) const {
   const StagePlan& plan = placement_.plan.stages[size_t(stage)];
   const WeightFormat& format = placement_.weights;
   const double whole = std::ceil(positions / model_.page_positions) * model_.page_positions;
-  StageMemory memory{.usable_bytes = require(group.hardware, "memory_bytes") *
-                                     require(group.hardware, "usable_memory")};
+  StageMemory memory{.usable_bytes = devices_[size_t(stage)].usable_bytes};
   const auto add_weights = [&](const PartShape& part) {
     memory.weights_bytes += dense_bytes(part, format) / group.tensor +
                             part.expert * part.n_experts * format.expert / group.devices();

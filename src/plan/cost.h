@@ -2,6 +2,7 @@
 // device. One model for planner and simulator. Formulas and sources: docs/planner-model.md.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace sluice {
 /// sequences, of `tensor` devices that share every matrix. Experts spread over all of them:
 /// `expert` groups with their own experts, each of which shares the matrices of an expert.
 struct DeviceGroup {
-  Hardware hardware{};
+  std::shared_ptr<const Hardware> hardware{};  // groups of one kind share it
   int tensor = 1, data = 1, expert = 1;
 
   int devices() const { return tensor * data; }
@@ -117,6 +118,14 @@ class CostModel {
     PartShape part;
     double count = 0;
   };
+  /// What the price depends on, looked up once. FLOP/s, B/s, s and B.
+  struct Device {
+    Efficiency efficiency;
+    double peak = 0;
+    double attention_peak = 0;  // in 16 bits: attention is not quantised
+    double bandwidth = 0, link = 0, hop_latency = 0, usable_bytes = 0;
+  };
+  Device device_of(const DeviceGroup& group) const;
   TimeSplit part_time(const PartShape& part, int stage, const BatchShape& batch) const;
   double collective_us(const PartShape& part, int stage, double rows) const;
   double launch_us(const PartShape& part, int stage) const;
@@ -125,10 +134,7 @@ class CostModel {
   Placement placement_;
   std::vector<Hop> hops_;
   std::vector<std::vector<Kind>> kinds_;  // of each hop
-  std::vector<Efficiency> efficiency_;    // of each stage
-  std::vector<double> peak_;              // FLOP/s of a device of each stage
-  std::vector<double> attention_peak_;    // likewise, in 16 bits: attention is not quantised
-  std::vector<double> bandwidth_;         // B/s, likewise
+  std::vector<Device> devices_;           // of each stage
 };
 
 }  // namespace sluice

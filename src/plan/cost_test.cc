@@ -19,7 +19,7 @@ Placement even_placement(const ModelShape& model, const std::string& hardware, i
                          DeviceGroup group = {}) {
   Placement placement{.weights = weight_format("8bit"), .compute_bits = 8};
   placement.plan = split_by_cost(std::vector<double>(model.blocks.size() + 1, 1), n_stages);
-  group.hardware = *find_hardware(hardware);
+  group.hardware = std::make_shared<const Hardware>(*find_hardware(hardware));
   placement.groups.assign(size_t(n_stages), group);
   return placement;
 }
@@ -142,11 +142,16 @@ TEST(Cost, NamesWhatIsWrong) {
   placement.groups.pop_back();
   EXPECT_NE(fault([&] { CostModel(model, placement); }).find("each of 2"), std::string::npos);
   placement = even_placement(model, "H100", 1);
-  placement.groups[0].hardware.numbers.erase("memory_bandwidth");
+  const auto forget = [&](const char* number) {
+    Hardware hardware = *placement.groups[0].hardware;
+    hardware.numbers.erase(number);
+    placement.groups[0].hardware = std::make_shared<const Hardware>(hardware);
+  };
+  forget("memory_bandwidth");
   EXPECT_NE(fault([&] { CostModel(model, placement); }).find("memory_bandwidth"),
             std::string::npos);
   placement = even_placement(model, "Groq-LPX", 1);
-  placement.groups[0].hardware.numbers.erase("layer_latency");
+  forget("layer_latency");
   const std::string no_latency = fault([&] { CostModel(model, placement); });
   EXPECT_NE(no_latency.find("layer_latency"), std::string::npos);
   placement = even_placement(model, "H100", 1);

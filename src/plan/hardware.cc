@@ -97,7 +97,7 @@ const std::vector<Hardware>& profiles() {
 }  // namespace
 
 const Quantity* Hardware::find(std::string_view number) const {
-  const auto found = numbers.find(std::string(number));
+  const auto found = numbers.find(number);
   return found == numbers.end() ? nullptr : &found->second;
 }
 

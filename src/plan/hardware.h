@@ -24,7 +24,7 @@ struct Hardware {
   std::vector<std::string> aliases;
   std::string family;        // "gpu", "tpu", "wafer", "sram", "cpu"
   int devices_per_node = 1;  // that share the fast links
-  std::map<std::string, Quantity> numbers;
+  std::map<std::string, Quantity, std::less<>> numbers;
 
   /// nullptr if the profile does not have it.
   const Quantity* find(std::string_view number) const;

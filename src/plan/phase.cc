@@ -41,7 +41,8 @@ PhasePoint phase_point(const PhaseQuestion& question, const Hardware& hardware, 
   const double stages = std::ceil(point.devices / group);
   Placement placement{.weights = question.weights, .compute_bits = compute_bits};
   placement.plan = split_by_cost(std::vector<double>(model.blocks.size() + 1, 1), 1);
-  placement.groups = {{.hardware = hardware, .tensor = int(group)}};
+  placement.groups = {
+      {.hardware = std::make_shared<const Hardware>(hardware), .tensor = int(group)}};
   const CostModel cost(model, placement);
   // Stages one after the other take what one stage with everything takes, and the hops.
   const double batches = std::clamp(stages, 1.0, question.users);

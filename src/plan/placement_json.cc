@@ -39,7 +39,7 @@ DeviceGroup group_from_json(const Config& stage) {
   const auto degree = [&](const char* key) {
     return stage.has(key) ? int(stage.integer_in(key, 1, 1 << 20)) : 1;
   };
-  return {.hardware = *hardware,
+  return {.hardware = std::make_shared<const Hardware>(*hardware),
           .tensor = degree("tensor"),
           .data = degree("data"),
           .expert = degree("expert")};
@@ -51,7 +51,7 @@ OrderedJson placement_to_json(const Placement& placement, const std::string& mod
   Json plan = plan_to_json(placement.plan);
   for (size_t i = 0; i < placement.groups.size(); ++i) {
     const DeviceGroup& group = placement.groups[i];
-    plan["stages"][i].update({{"hardware", group.hardware.name},
+    plan["stages"][i].update({{"hardware", group.hardware->name},
                               {"tensor", group.tensor},
                               {"data", group.data},
                               {"expert", group.expert}});

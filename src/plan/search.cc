@@ -30,7 +30,7 @@ template <typename Of>
 std::optional<double> sum_of_devices(const Placement& placement, Of of) {
   double sum = 0;
   for (const DeviceGroup& group : placement.groups) {
-    const std::optional<double> one = of(group.hardware);
+    const std::optional<double> one = of(*group.hardware);
     if (!one) return std::nullopt;
     sum += *one * group.devices();
   }
@@ -112,9 +112,12 @@ std::vector<int> powers_of_two(int most) {
   return powers;
 }
 
+using SharedHardware = std::shared_ptr<const Hardware>;
+
 /// Stages of a pipeline whose devices each hold a part of the model.
-void add_pipelines(std::vector<Placement>& out, const ModelShape& model, const Hardware& hardware,
-                   const Demand& demand) {
+void add_pipelines(std::vector<Placement>& out, const ModelShape& model,
+                   const SharedHardware& shared, const Demand& demand) {
+  const Hardware& hardware = *shared;
   const std::vector<double> bytes = block_bytes(model, demand);
   double total = 0;
   for (double b : bytes) total += b;
@@ -136,15 +139,16 @@ void add_pipelines(std::vector<Placement>& out, const ModelShape& model, const H
         for (int b = first; b < last; ++b) stage_bytes += bytes[size_t(b)];
       }
       placement.groups.push_back(
-          {.hardware = hardware, .tensor = tensor_for(hardware, stage_bytes, 1 << 12)});
+          {.hardware = shared, .tensor = tensor_for(hardware, stage_bytes, 1 << 12)});
     }
     out.push_back(std::move(placement));
   }
 }
 
 /// Groups of devices that share every matrix or replicate the mixers, in one stage or several.
-void add_groups(std::vector<Placement>& out, const ModelShape& model, const Hardware& hardware,
+void add_groups(std::vector<Placement>& out, const ModelShape& model, const SharedHardware& shared,
                 const Demand& demand) {
+  const Hardware& hardware = *shared;
   const bool has_experts = std::any_of(model.blocks.begin(), model.blocks.end(),
                                        [](const PartShape& p) { return p.n_experts > 0; });
   const std::vector<double> bytes = block_bytes(model, demand);
@@ -162,7 +166,7 @@ void add_groups(std::vector<Placement>& out, const ModelShape& model, const Hard
           Placement placement = empty_placement(demand);
           placement.plan = plan;
           const DeviceGroup group{
-              .hardware = hardware, .tensor = devices / data, .data = data, .expert = expert};
+              .hardware = shared, .tensor = devices / data, .data = data, .expert = expert};
           placement.groups.assign(size_t(stages), group);
           out.push_back(std::move(placement));
         }
@@ -174,8 +178,8 @@ void add_groups(std::vector<Placement>& out, const ModelShape& model, const Hard
 bool is_mixer(const PartShape& part) { return !part.cache.empty() || part.state_values > 0; }
 
 /// Mixers on stages of `mixers`, the rest on stages of `others`: a token goes to and fro.
-void add_split(std::vector<Placement>& out, const ModelShape& model, const Hardware& mixers,
-               const Hardware& others, const Demand& demand) {
+void add_split(std::vector<Placement>& out, const ModelShape& model, const SharedHardware& mixers,
+               const SharedHardware& others, const Demand& demand) {
   const std::vector<double> bytes = block_bytes(model, demand);
   double total[2] = {0, bytes.back()};
   for (size_t b = 0; b < model.blocks.size(); ++b) {
@@ -185,7 +189,8 @@ void add_split(std::vector<Placement>& out, const ModelShape& model, const Hardw
     Placement placement = empty_placement(demand);
     placement.plan.n_blocks = int(model.blocks.size());
     for (int side : {0, 1}) {
-      const Hardware& hardware = side == 0 ? mixers : others;
+      const SharedHardware& shared = side == 0 ? mixers : others;
+      const Hardware& hardware = *shared;
       const double needed = std::ceil(devices_for(hardware, total[side]).value * room);
       const int stages = int(std::clamp(needed, 1.0, double(model.n_layers)));
       std::vector<StagePlan> of_side(static_cast<size_t>(stages));
@@ -208,7 +213,7 @@ void add_split(std::vector<Placement>& out, const ModelShape& model, const Hardw
         of_side[s].name = fmt::format("{} {}", side == 0 ? "mixers" : "feed-forwards", s);
         placement.plan.stages.push_back(std::move(of_side[s]));
         placement.groups.push_back(
-            {.hardware = hardware, .tensor = tensor_for(hardware, filled[s] * 1.02, 1 << 12)});
+            {.hardware = shared, .tensor = tensor_for(hardware, filled[s] * 1.02, 1 << 12)});
       }
     }
     out.push_back(std::move(placement));
@@ -218,7 +223,7 @@ void add_split(std::vector<Placement>& out, const ModelShape& model, const Hardw
 std::string name_of(const Placement& placement) {
   std::vector<std::pair<std::string, int>> devices;
   for (const DeviceGroup& group : placement.groups) {
-    const std::string& name = group.hardware.name;
+    const std::string& name = group.hardware->name;
     if (devices.empty() || devices.back().first != name) devices.emplace_back(name, 0);
     devices.back().second += group.devices();
   }
@@ -301,16 +306,20 @@ Candidate price_on(const CostModel& cost, const Demand& demand) {
 
 std::vector<Placement> placements_of(const ModelShape& model, const std::vector<Hardware>& hardware,
                                      const Demand& demand) {
-  for (const Hardware& one : hardware) devices_for(one, 1);  // has memory to load a model into
+  std::vector<SharedHardware> shared;
+  for (const Hardware& one : hardware) {
+    devices_for(one, 1);  // has memory to load a model into
+    shared.push_back(std::make_shared<const Hardware>(one));
+  }
   std::vector<Placement> placements;
   if (hardware.size() == 2) {
-    add_split(placements, model, hardware[0], hardware[1], demand);
+    add_split(placements, model, shared[0], shared[1], demand);
   } else {
     const std::string& family = hardware[0].family;
     if (family == "wafer" || family == "sram") {
-      add_pipelines(placements, model, hardware[0], demand);
+      add_pipelines(placements, model, shared[0], demand);
     }
-    if (family != "wafer") add_groups(placements, model, hardware[0], demand);
+    if (family != "wafer") add_groups(placements, model, shared[0], demand);
   }
   return placements;
 }

@@ -277,7 +277,7 @@ std::optional<SiliconCost> SiliconCost::make(const SiliconRow& row, std::string&
       holding(layout_of(row, hardware->devices_per_node, has_experts(model)), *hardware,
               weights_bytes(model, format), has_experts(model));
   Placement placement{.plan = split_by_cost(std::vector<double>(model.blocks.size() + 1, 1), 1),
-                      .groups = {{.hardware = *hardware,
+                      .groups = {{.hardware = std::make_shared<const Hardware>(*hardware),
                                   .tensor = layout.tensor,
                                   .data = layout.data,
                                   .expert = layout.expert}},

@@ -18,10 +18,10 @@ std::optional<double> racks_of(const Placement& placement, double plans) {
   std::map<std::string, double> devices;
   std::map<std::string, double> per_rack;
   for (const DeviceGroup& group : placement.groups) {
-    const Quantity* const held = group.hardware.find("devices_per_rack");
+    const Quantity* const held = group.hardware->find("devices_per_rack");
     if (held == nullptr) return std::nullopt;
-    devices[group.hardware.name] += group.devices();
-    per_rack[group.hardware.name] = held->value;
+    devices[group.hardware->name] += group.devices();
+    per_rack[group.hardware->name] = held->value;
   }
   double racks = 0;
   for (const auto& [name, n] : devices) racks += std::ceil(n * plans / per_rack[name]);
@@ -47,10 +47,10 @@ double watts_from_text(std::string_view text, const std::string& what) {
 SiteFill fill_site(const Candidate& plan, double users, double watts) {
   for (const DeviceGroup& group : plan.placement.groups) {
     for (const char* number : {"power", "pue"}) {
-      if (group.hardware.find(number) != nullptr) continue;
+      if (group.hardware->find(number) != nullptr) continue;
       throw Error(ErrorCode::kUnsupported,
                   "{}: {}: missing from its profile; a site cannot be filled without it",
-                  group.hardware.name, number);
+                  group.hardware->name, number);
     }
   }
   SiteFill site;

@@ -46,7 +46,9 @@ TEST(Site, HoldsWhatPowerAndCoolingAllow) {
   EXPECT_THROW(fill_site(plan, demand.users, 1e5), Error);  // less than one plan draws
 
   Candidate unknown = plan;
-  unknown.placement.groups[0].hardware.numbers.erase("pue");
+  Hardware without = *find_hardware("CS-3");
+  without.numbers.erase("pue");
+  unknown.placement.groups[0].hardware = std::make_shared<const Hardware>(without);
   try {
     fill_site(unknown, 1, 750e6);
     FAIL();
