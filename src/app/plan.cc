@@ -12,7 +12,8 @@
 #include "app/plan_page.h"
 #include "app/report.h"
 #include "base/error.h"
-#include "plan/search.h"
+#include "plan/prefill.h"
+#include "plan/sensitivity.h"
 #include "plan/site.h"
 
 namespace sluice {
@@ -123,67 +124,6 @@ std::vector<Hardware> hardware_list(const std::string& names) {
   return list;
 }
 
-/// How much a number moves the speed, one at a time.
-struct Influence {
-  std::string hardware, number, kind, source;
-  double at_low = 0, at_high = 0;  // tokens/s per user at the ends of its range
-  double elasticity = 0;           // relative change of the speed per relative change of the number
-};
-
-std::vector<Influence> influences(const ModelShape& model, const Candidate& best,
-                                  const Demand& demand) {
-  std::vector<Influence> all;
-  const auto speed_with = [&](const std::string& hardware, const std::string& number,
-                              double value) {
-    Placement placement = best.placement;
-    std::shared_ptr<const Hardware> changed;
-    for (DeviceGroup& group : placement.groups) {
-      if (group.hardware->name != hardware) continue;
-      if (changed == nullptr) {
-        Hardware other = *group.hardware;
-        other.numbers[number].value = value;
-        changed = std::make_shared<const Hardware>(std::move(other));
-      }
-      group.hardware = changed;
-    }
-    return price(model, std::move(placement), demand).user_tokens_per_s();
-  };
-  std::vector<std::string> seen;
-  for (const DeviceGroup& group : best.placement.groups) {
-    if (std::find(seen.begin(), seen.end(), group.hardware->name) != seen.end()) continue;
-    seen.push_back(group.hardware->name);
-    for (const auto& [number, q] : group.hardware->numbers) {
-      const std::string& name = group.hardware->name;
-      const double bumped = speed_with(name, number, q.value * 1.01);
-      const double elasticity = std::abs(bumped / best.user_tokens_per_s() - 1) / 0.01;
-      if (elasticity < 1e-6) continue;
-      Influence influence{.hardware = name,
-                          .number = number,
-                          .kind = q.kind,
-                          .source = q.source,
-                          .elasticity = elasticity};
-      influence.at_low =
-          q.low < q.value ? speed_with(name, number, q.low) : best.user_tokens_per_s();
-      influence.at_high =
-          q.high > q.value ? speed_with(name, number, q.high) : best.user_tokens_per_s();
-      all.push_back(std::move(influence));
-    }
-  }
-  std::sort(all.begin(), all.end(),
-            [](const Influence& a, const Influence& b) { return a.elasticity > b.elasticity; });
-  return all;
-}
-
-/// The share of the speed that nobody official stated and nobody measured.
-double estimated_share(const std::vector<Influence>& all) {
-  double sum = 0, estimated = 0;
-  for (const Influence& i : all) {
-    sum += i.elasticity;
-    if (i.kind == "estimated" || i.kind == "assumed") estimated += i.elasticity;
-  }
-  return sum > 0 ? estimated / sum : 0;
-}
-
 int error_percent(const Candidate& c) {
   int percent = 0;
   for (const DeviceGroup& group : c.placement.groups) {
@@ -284,34 +224,18 @@ void print_rest(const OrderedJson& json) {
   for (const OrderedJson& note : json["notes"]) fmt::print("{}\n", note.get<std::string>());
 }
 
-/// The transfer of a prompt's cache and its computation elsewhere.
 void add_prefill(OrderedJson& json, const ModelShape& model, const Candidate& best,
                  const Hardware& hardware, const Demand& demand) {
-  Demand alone = demand;
-  alone.users = 1;
-  alone.min_speed = alone.max_first_ms = alone.max_power = alone.max_usd = 0;
-  alone.max_devices = 0;
-  alone.fastest = true;
-  std::vector<Candidate> all = search(model, {hardware}, alone);
-  const auto first = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return std::pair(!a.fault.empty(), a.first_ms) < std::pair(!b.fault.empty(), b.first_ms);
-  });
-  const Quantity* const from = hardware.find("link_bandwidth");
-  const Quantity* const to = best.placement.groups.front().hardware->find("link_bandwidth");
-  if (from == nullptr || to == nullptr) {
-    throw Error(ErrorCode::kUnsupported, "--prefill-on: {}: link_bandwidth: missing from a profile",
-                hardware.name);
-  }
-  const double bytes = cache_bytes(model, demand.prompt, demand.cache);
-  const double transfer_ms = bytes / std::min(from->value, to->value) * 1e3;
-  json["prefill"] = {{"plan", first->name},
-                     {"compute_ms", rounded(first->first_ms)},
-                     {"cache_bytes", std::ceil(bytes)},
-                     {"transfer_ms", rounded(transfer_ms)},
-                     {"first_token_ms", rounded(first->first_ms + transfer_ms)}};
+  const Prefill prefill =
+      prefill_elsewhere(model, hardware, *best.placement.groups.front().hardware, demand);
+  json["prefill"] = {{"plan", prefill.plan},
+                     {"compute_ms", rounded(prefill.compute_ms)},
+                     {"cache_bytes", std::ceil(prefill.cache_bytes)},
+                     {"transfer_ms", rounded(prefill.transfer_ms)},
+                     {"first_token_ms", rounded(prefill.first_ms())}};
   json["notes"].push_back(fmt::format("Prefill on {}: {:.1f} ms, then {} of cache in {:.1f} ms",
-                                      first->name, first->first_ms, bytes_text(bytes),
-                                      transfer_ms));
+                                      prefill.plan, prefill.compute_ms,
+                                      bytes_text(prefill.cache_bytes), prefill.transfer_ms));
 }
 
 Demand demand_of(const PlanOptions& o) {
@@ -374,6 +298,7 @@ int write_page(const PlanOptions& o) {
   PageQuestion question{
       .model = o.model, .hardware = {}, .weights = o.weights, .demand = demand_of(o)};
   if (!o.on.empty()) question.hardware = hardware_list(o.on);
+  require_writable(o.html);
   Progress progress("Pricing plans", false);
   write_file(o.html, plan_page(question, progress));
   return kOk;
@@ -449,6 +374,9 @@ int plan_command(int argc, char** argv) {
     add_prefill(json, model, best, require_hardware(o.prefill_on, "--prefill-on"), demand);
   }
   if (site_watts > 0) add_site(json, best, demand, site_watts);
+  if (!o.out.empty() && !o.prefill_on.empty()) {
+    json["notes"].push_back(o.out + " has no prefill elsewhere: simulate computes prompts on it");
+  }
   if (!o.out.empty()) {
     OrderedJson plan = placement_to_json(best.placement, o.model);
     if (o.draft != "none") plan["draft"] = o.draft;

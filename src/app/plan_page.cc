@@ -8,13 +8,14 @@
 #include <cmath>
 #include <exception>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <thread>
 
+#include "app/plan_grid.h"
 #include "app/plan_input.h"
 #include "base/embedded.h"
 #include "base/error.h"
+#include "plan/catalog.h"
 #include "plan/claims.h"
 #include "plan/hypothetical.h"
 #include "plan/phase.h"
@@ -30,21 +31,18 @@ constexpr const char* kMainModels[] = {
     "Kimi-K3",           "DeepSeek-V4-Pro",    "DeepSeek-V3.2",
     "GLM-5.2",           "gpt-oss-120b",       "NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16",
     "Qwen3.5-397B-A17B", "Meta-Llama-3.1-70B", "3T/150B/80/mla"};
-constexpr double kUsers[] = {1, 4, 16, 64, 256};
+// Mixers on the first, feed-forwards on the second.
+constexpr std::pair<const char*, const char*> kPairs[] = {
+    {"B200", "CS-3"}, {"GB300-NVL72", "CS-3"}, {"B200", "SN40L"}, {"Rubin-NVL72", "Groq-LPX"}};
+constexpr double kUsers[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
 constexpr double kContexts[] = {1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20};
+constexpr double kRestUsers[] = {1, 16, 256};
+constexpr double kRestContexts[] = {1 << 12, 1 << 18};
 constexpr int kGuesses[] = {0, 1, 4, 7};
-constexpr const char* kColumns[] = {"plan",      "round_us", "compute_us", "memory_us", "joins_us",
-                                    "launch_us", "hops_us",  "draft_us",   "first_ms",  "cache_gb"};
 constexpr int kPhaseContexts = 17, kPhaseSizes = 13;  // every second point of `sluice phase`
-constexpr double kGiga = 1e9;
 constexpr unsigned kMaxThreads = 8;
 constexpr auto kProgressInterval = std::chrono::milliseconds(100);
 constexpr double kWorthOffering = 0.97;  // of the published bytes: a narrower format
-
-struct PageModel {
-  ModelShape shape;
-  std::vector<WeightFormat> weights;  // the published one first
-};
 
 PageModel page_model(const std::string& name, const std::string& wanted_weights) {
   PageModel model{.shape = find_model(name).shape, .weights = {}};
@@ -60,13 +58,14 @@ PageModel page_model(const std::string& name, const std::string& wanted_weights)
   return model;
 }
 
-OrderedJson model_to_json(const PageModel& model, CacheFormat cache) {
+OrderedJson model_to_json(const PageModel& model, CacheFormat cache, const PageAxes& axes) {
   const ModelShape& shape = model.shape;
   OrderedJson json = {{"name", shape.name},
                       {"source", shape.source},
                       {"parameters", shape.parameters()},
                       {"active", shape.active_parameters()},
-                      {"layers", shape.n_layers}};
+                      {"layers", shape.n_layers},
+                      {"blocks", shape.blocks.size()}};
   double per_token = 0, state = 0;
   for (const PartShape& part : shape.blocks) {
     per_token += cache_bytes_per_token(part, cache);
@@ -74,6 +73,9 @@ OrderedJson model_to_json(const PageModel& model, CacheFormat cache) {
   }
   json["cache_bytes_per_token"] = per_token;
   json["state_bytes"] = state;
+  for (double context : axes.contexts) {
+    json["prompt_bytes"].push_back(cache_bytes(shape, context, cache));
+  }
   for (const WeightFormat& format : model.weights) {
     const bool is_published = &format == &model.weights.front();
     json["weights"].push_back({{"format", is_published ? "published" : format.name},
@@ -84,75 +86,61 @@ OrderedJson model_to_json(const PageModel& model, CacheFormat cache) {
   return json;
 }
 
-OrderedJson hardware_to_json(const Hardware& hardware) {
-  OrderedJson json = {{"name", hardware.name},
-                      {"family", hardware.family},
-                      {"error_percent", error_percent(hardware)}};
-  for (const auto& [name, q] : hardware.numbers) {
+/// `singles`: the places of its parts are theirs.
+OrderedJson hardware_to_json(const PageHardware& hardware, const std::vector<Hardware>& singles) {
+  OrderedJson json = {{"name", hardware.name()}};
+  int error = 0;
+  for (const Hardware& part : hardware.parts) {
+    error = std::max(error, error_percent(part));
+    const auto at = std::find_if(singles.begin(), singles.end(),
+                                 [&](const Hardware& one) { return one.name == part.name; });
+    json["parts"].push_back(at - singles.begin());
+  }
+  json["error_percent"] = error;
+  if (hardware.parts.size() > 1) return json;
+  json["family"] = hardware.parts[0].family;
+  for (const auto& [name, q] : hardware.parts[0].numbers) {
     json["numbers"][name] = {{"value", q.value}, {"low", q.low},   {"high", q.high},
                              {"unit", q.unit},   {"kind", q.kind}, {"source", q.source}};
   }
   return json;
 }
 
-struct Axes {
-  std::vector<double> users{std::begin(kUsers), std::end(kUsers)};
-  std::vector<double> contexts{std::begin(kContexts), std::end(kContexts)};
-  std::vector<int> guesses{std::begin(kGuesses), std::end(kGuesses)};
-};
+PageAxes axes_for(const PageQuestion& question) {
+  PageAxes axes{.users{std::begin(kUsers), std::end(kUsers)},
+                .contexts{std::begin(kContexts), std::end(kContexts)},
+                .guesses{std::begin(kGuesses), std::end(kGuesses)},
+                .rest_users{std::begin(kRestUsers), std::end(kRestUsers)},
+                .rest_contexts{std::begin(kRestContexts), std::end(kRestContexts)}};
+  const auto require_within = [](const std::vector<double>& axis, double value, const char* flag) {
+    if (value >= axis.front() && value <= axis.back()) return;
+    throw Error(ErrorCode::kInvalidInput, "{}: expected {} to {} with --html, got {}", flag,
+                axis.front(), axis.back(), value);
+  };
+  require_within(axes.users, question.demand.users, "--users");
+  require_within(axes.contexts, question.demand.prompt, "--context");
+  const int length = question.demand.draft.length;
+  if (std::find(axes.guesses.begin(), axes.guesses.end(), length) == axes.guesses.end()) {
+    axes.guesses.push_back(length);
+  }
+  return axes;
+}
 
-/// {"plans": [...], "points": [numbers]}: kColumns of a point for each format, number of guesses,
-/// users and context, in this order. Written as text: there are hundreds of thousands of numbers.
-class GridWriter {
- public:
-  void add(const Candidate& c) {
-    const auto or_null = [](const std::optional<double>& value) {
-      return value ? fmt::format("{:.6g}", *value) : std::string("null");
-    };
-    const std::string plan =
-        fmt::format("[{},{},{:.0f},{:.0f},{},{}]", OrderedJson(c.name).dump(), c.devices,
-                    std::ceil(c.fullest.weights_bytes), std::floor(c.fullest.usable_bytes),
-                    or_null(c.usd_per_hour), or_null(c.watts));
-    const auto [found, is_new] = plans_.try_emplace(plan, plans_.size());
-    if (is_new) list_ += (list_.empty() ? "" : ",") + plan;
-    points_ += fmt::format("{}{}", points_.empty() ? "" : ",", found->second);
-    for (double value :
-         {c.token_us, c.time.compute_us, c.time.memory_us, c.time.collective_us, c.time.launch_us,
-          c.hops_us, c.draft_us, c.first_ms, c.fullest.cache_bytes / kGiga}) {
-      points_ += fmt::format(",{:.6g}", value);
+/// Each kind alone, then pairs: the one that was asked for, or those of kPairs that are there.
+std::vector<PageHardware> page_hardware(const std::vector<Hardware>& singles, bool is_one_pair) {
+  std::vector<PageHardware> all;
+  for (const Hardware& one : singles) all.push_back({{one}});
+  for (size_t a = 0; a < singles.size(); ++a) {
+    for (size_t b = 0; b < singles.size(); ++b) {
+      const bool is_pair =
+          is_one_pair ? a < b
+                      : std::any_of(std::begin(kPairs), std::end(kPairs), [&](const auto& pair) {
+                          return singles[a].name == pair.first && singles[b].name == pair.second;
+                        });
+      if (is_pair) all.push_back({{singles[a], singles[b]}});
     }
   }
-  std::string text() const {
-    return fmt::format("{{\"plans\":[{}],\"points\":[{}]}}", list_, points_);
-  }
-
- private:
-  std::map<std::string, size_t> plans_;
-  std::string list_, points_;
-};
-
-std::string grid_of(const PageModel& model, const Hardware& hardware, Demand demand,
-                    const Axes& axes) {
-  std::vector<Draft> drafts;
-  for (int n : axes.guesses) drafts.push_back({.method = "", .length = n, .accepted = 1});
-  GridWriter out;
-  const size_t loads = axes.users.size() * axes.contexts.size();
-  for (const WeightFormat& format : model.weights) {
-    demand.weights = format;
-    demand.compute_bits = compute_bits_for(format);
-    std::vector<std::vector<Candidate>> best;  // by load, then draft
-    for (double users : axes.users) {
-      for (double context : axes.contexts) {
-        demand.users = users;
-        demand.prompt = context;
-        best.push_back(best_by_draft(model.shape, {hardware}, demand, drafts));
-      }
-    }
-    for (size_t draft = 0; draft < drafts.size(); ++draft) {
-      for (size_t load = 0; load < loads; ++load) out.add(best[load][draft]);
-    }
-  }
-  return out.text();
+  return all;
 }
 
 /// What `sluice phase` answers by default.
@@ -242,17 +230,18 @@ std::vector<Hardware> priceable(const std::vector<Hardware>& all, const ModelSha
 }
 
 std::vector<PageModel> page_models(const PageQuestion& question) {
+  const std::string wanted = catalog_name(question.model).value_or(question.model);
   std::vector<std::string> names;
-  if (!question.model.empty()) names.push_back(question.model);
+  if (!wanted.empty()) names.push_back(wanted);
   for (const char* name : kMainModels) {
-    if (name != question.model) names.emplace_back(name);
+    if (name != wanted) names.emplace_back(name);
   }
   std::vector<PageModel> models;
   for (const std::string& name : names) models.push_back(page_model(name, question.weights));
   return models;
 }
 
-OrderedJson drafts_of(const Axes& axes) {
+OrderedJson drafts_of(const PageAxes& axes) {
   OrderedJson json = OrderedJson::array();
   for (const std::string& name : draft_names()) {
     const Draft draft = draft_named(name);
@@ -267,36 +256,52 @@ OrderedJson drafts_of(const Axes& axes) {
   return json;
 }
 
-void require_within(const std::vector<double>& axis, double value, const char* flag) {
-  if (value >= axis.front() && value <= axis.back()) return;
-  throw Error(ErrorCode::kInvalidInput, "{}: expected {} to {} with --html, got {}", flag,
-              axis.front(), axis.back(), value);
+struct PageGrids {
+  std::vector<std::string> grids, prefills, phases;
+};
+
+PageGrids compute_grids(const std::vector<PageModel>& models,
+                        const std::vector<PageHardware>& hardware,
+                        const std::vector<Hardware>& singles, const Demand& demand,
+                        const PageAxes& axes, Progress& progress) {
+  PageGrids out;
+  out.grids.resize(models.size() * hardware.size());
+  out.prefills.resize(models.size() * singles.size());
+  out.phases.resize(singles.size());
+  std::vector<std::function<void()>> jobs;
+  for (size_t m = 0; m < models.size(); ++m) {
+    for (size_t h = 0; h < hardware.size(); ++h) {
+      jobs.emplace_back([&, m, h] {
+        out.grids[m * hardware.size() + h] = grid_of(models[m], hardware[h], demand, axes);
+      });
+    }
+    for (size_t h = 0; h < singles.size(); ++h) {
+      jobs.emplace_back([&, m, h] {
+        out.prefills[m * singles.size() + h] = prefills_of(models[m], singles[h], demand, axes);
+      });
+    }
+  }
+  for (size_t h = 0; h < singles.size(); ++h) {
+    jobs.emplace_back([&, h] { out.phases[h] = phases_of(singles[h]); });
+  }
+  run_jobs(jobs.size(), progress, [&](size_t i) { jobs[i](); });
+  return out;
 }
 
 std::string page_data(const PageQuestion& question, Progress& progress) {
-  Axes axes;
-  require_within(axes.users, question.demand.users, "--users");
-  require_within(axes.contexts, question.demand.prompt, "--context");
-  if (std::find(axes.guesses.begin(), axes.guesses.end(), question.demand.draft.length) ==
-      axes.guesses.end()) {
-    axes.guesses.push_back(question.demand.draft.length);
-  }
+  const PageAxes axes = axes_for(question);
   const std::vector<PageModel> models = page_models(question);
   OrderedJson refused = OrderedJson::array();
   std::vector<Hardware> offered = question.hardware;
   if (offered.empty()) {
     for (const std::string& name : hardware_names()) offered.push_back(*find_hardware(name));
   }
-  const std::vector<Hardware> hardware =
+  const std::vector<Hardware> singles =
       priceable(offered, models.front().shape, question.demand, refused);
-  std::vector<std::string> grids(models.size() * hardware.size()), phases(hardware.size());
-  run_jobs(grids.size() + phases.size(), progress, [&](size_t i) {
-    const Hardware& one = hardware[i % hardware.size()];
-    if (i < grids.size())
-      grids[i] = grid_of(models[i / hardware.size()], one, question.demand, axes);
-    else
-      phases[i - grids.size()] = phases_of(one);
-  });
+  const std::vector<PageHardware> hardware =
+      page_hardware(singles, question.hardware.size() == 2 && singles.size() == 2);
+  const PageGrids computed =
+      compute_grids(models, hardware, singles, question.demand, axes, progress);
   OrderedJson json = {
       {"first",
        {{"model", models.front().shape.name},
@@ -307,15 +312,22 @@ std::string page_data(const PageQuestion& question, Progress& progress) {
       {"output", question.demand.output},
       {"cache", question.demand.cache == CacheFormat::k8Bit ? "fp8" : "bf16"},
       {"ranked", question.demand.fastest ? "fastest" : "cheapest"},
-      {"axes", {{"guesses", axes.guesses}, {"users", axes.users}, {"context", axes.contexts}}},
-      {"columns", std::vector<std::string>(std::begin(kColumns), std::end(kColumns))},
+      {"axes",
+       {{"guesses", axes.guesses},
+        {"users", axes.users},
+        {"context", axes.contexts},
+        {"rest_users", axes.rest_users},
+        {"rest_context", axes.rest_contexts}}},
+      {"columns", std::vector<std::string>(std::begin(kGridColumns), std::end(kGridColumns))},
       {"drafts", drafts_of(axes)},
       {"refused", refused},
       {"claims", to_json(check_claims(shipped_claims(), "claims"))}};
   for (const PageModel& model : models) {
-    json["models"].push_back(model_to_json(model, question.demand.cache));
+    json["models"].push_back(model_to_json(model, question.demand.cache, axes));
   }
-  for (const Hardware& one : hardware) json["hardware"].push_back(hardware_to_json(one));
+  for (const PageHardware& one : hardware) {
+    json["hardware"].push_back(hardware_to_json(one, singles));
+  }
   const PhaseQuestion phase = phase_question("");
   json["phase"] = {{"contexts", phase_contexts(kPhaseContexts)},
                    {"sizes", phase_sizes(kPhaseSizes)},
@@ -324,7 +336,9 @@ std::string page_data(const PageQuestion& question, Progress& progress) {
                    {"active", phase.active},
                    {"users", phase.users},
                    {"weights", phase.weights.name}};
-  return with_members(json, {{"grids", grids}, {"phases", phases}});
+  return with_members(
+      json,
+      {{"grids", computed.grids}, {"prefills", computed.prefills}, {"phases", computed.phases}});
 }
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {

@@ -8,6 +8,7 @@
 
 #include "app/cli.h"
 #include "app/commands.h"
+#include "app/plan_grid.h"
 #include "base/error.h"
 #include "base/json.h"
 
@@ -192,31 +193,98 @@ size_t index_named(const Json& list, const char* key, const std::string& name) {
   return 0;
 }
 
-/// The columns of a point, by name, with those of its plan.
-Json page_point(const Json& data, const PagePoint& p) {
-  const size_t model = index_named(data["models"], "name", p.model);
-  const size_t hardware = index_named(data["hardware"], "name", p.hardware);
+/// The numbers of a Column's text.
+std::vector<double> column_of(const Json& json) {
+  const std::string text = json.get<std::string>();
+  std::vector<double> values;
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] >= 'A' && text[at] <= 'Z') {
+      values.insert(values.end(), size_t(text[at++] - '@'), values.back());
+      continue;
+    }
+    const int exponent = std::stoi(text.substr(at + 4, 1), nullptr, 36) - kExponentBias;
+    values.push_back(std::stoi(text.substr(at, 4), nullptr, 36) * std::pow(10, exponent));
+    at += 5;
+  }
+  return values;
+}
+
+TEST(PlanPage, ColumnsKeepSixDigits) {
+  Column column;
+  const double values[] = {0, 0, 1.234567, 999999.6, 1e-9, 12, 12, 12, 7.5e17};
+  for (double value : values) column.add(value);
+  for (int i = 0; i < 60; ++i) column.add(7.5e17);
+  const std::vector<double> got = column_of(column.text());
+  ASSERT_EQ(got.size(), std::size(values) + 60);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double want = values[std::min(i, std::size(values) - 1)];
+    EXPECT_NEAR(got[i], want, 5e-6 * want) << i;
+  }
+  EXPECT_EQ(column.text().substr(0, 6), "0000iA");
+}
+
+/// Where a point is in the columns of its grid, on the axes of users and contexts that are named.
+size_t place_of(const Json& data, const PagePoint& p, const char* users = "users",
+                const char* context = "context") {
+  const Json& model = data["models"][index_named(data["models"], "name", p.model)];
   const Json& draft = data["drafts"][index_named(data["drafts"], "name", p.draft)];
-  const auto on_axis = [&](const char* axis, const Json& value) {
+  size_t at = index_named(model["weights"], "format", p.weights);
+  for (const auto& [axis, value] : {std::pair<const char*, Json>{users, p.users},
+                                    {context, p.context},
+                                    {"guesses", draft["length"]}}) {
     const Json& values = data["axes"][axis];
     const auto found = std::find(values.begin(), values.end(), value);
     EXPECT_NE(found, values.end()) << axis << " " << value;
-    return size_t(found - values.begin());
-  };
-  size_t at = index_named(data["models"][model]["weights"], "format", p.weights);
-  at = at * data["axes"]["guesses"].size() + on_axis("guesses", draft["length"]);
-  at = at * data["axes"]["users"].size() + on_axis("users", p.users);
-  at = at * data["axes"]["context"].size() + on_axis("context", p.context);
-  const Json& grid = data["grids"][model * data["hardware"].size() + hardware];
+    at = at * values.size() + size_t(found - values.begin());
+  }
+  return at;
+}
+
+const Json& grid_with(const Json& data, const PagePoint& p) {
+  const size_t model = index_named(data["models"], "name", p.model);
+  const size_t hardware = index_named(data["hardware"], "name", p.hardware);
+  return data["grids"][model * data["hardware"].size() + hardware];
+}
+
+/// The columns of a point, by name, with those of its plan.
+Json page_point(const Json& data, const PagePoint& p) {
+  const Json& model = data["models"][index_named(data["models"], "name", p.model)];
+  const Json& draft = data["drafts"][index_named(data["drafts"], "name", p.draft)];
+  const Json& grid = grid_with(data, p);
+  const size_t at = place_of(data, p);
   Json point = {{"accepted", draft["accepted"]}};
   for (size_t i = 0; i < data["columns"].size(); ++i) {
-    point[data["columns"][i].get<std::string>()] = grid["points"][at * data["columns"].size() + i];
+    point[data["columns"][i].get<std::string>()] = column_of(grid["points"][i]).at(at);
   }
-  const char* const columns[] = {"name", "devices", "weights", "usable", "usd_per_hour", "watts"};
-  for (size_t i = 0; i < std::size(columns); ++i) {
-    point[columns[i]] = grid["plans"][point["plan"].get<size_t>()][i];
+  const Json& plan = grid["plans"][size_t(std::lround(column_of(grid["plan"]).at(at)))];
+  point.update(
+      {{"name", plan[0]}, {"weights", plan[2]}, {"devices", 0}, {"usd", 0.0}, {"watts", 0.0}});
+  for (size_t part = 0; part < plan[1].size(); ++part) {
+    const int n = plan[1][part];
+    const Json& each = grid["parts"][part];
+    point["devices"] = point["devices"].get<int>() + n;
+    point["usd"] = point["usd"].get<double>() + n * each[1].get<double>();
+    point["watts"] = point["watts"].get<double>() + n * each[2].get<double>();
   }
+  const auto of = [&](const char* column) { return point[column].get<double>(); };
+  const double computing = of("compute_us") + of("memory_us") + of("joins_us") + of("launch_us");
+  point["draft_us"] = draft["length"].get<double>() * computing * 2 / model["blocks"].get<double>();
+  point["round_us"] = computing + of("hops_us") + of("draft_us") + of("waiting_us");
   return point;
+}
+
+std::vector<std::string> words_of(const PagePoint& p, const std::string& on) {
+  std::vector<std::string> words = {p.model,
+                                    "--on",
+                                    on,
+                                    "--draft",
+                                    p.draft,
+                                    "--users",
+                                    std::to_string(p.users),
+                                    "--context",
+                                    std::to_string(p.context)};
+  if (std::string(p.weights) != "published") words.insert(words.end(), {"--weights", p.weights});
+  return words;
 }
 
 TEST(PlanPage, HoldsWhatPlanPrints) {
@@ -227,22 +295,16 @@ TEST(PlanPage, HoldsWhatPlanPrints) {
   EXPECT_EQ(data["first"]["model"], "Qwen3-8B");
   EXPECT_EQ(data["first"]["users"], 7);
   EXPECT_GT(data["claims"].size(), 10u);
+  EXPECT_EQ(data["hardware"].size(), 3u);
   for (const PagePoint& p : {PagePoint{"Qwen3-8B", "H100", "published", "none", 1, 1024},
+                             PagePoint{"Kimi-K3", "H100 + CS-3", "4bit", "none", 8, 16384},
                              PagePoint{"Qwen3-8B", "H100", "4bit", "mtp-4", 64, 16384},
                              PagePoint{"Kimi-K3", "CS-3", "published", "dspark-7", 4, 65536},
                              PagePoint{"Meta-Llama-3.1-70B", "H100", "8bit", "none", 16, 4096},
                              PagePoint{"3T/150B/80/mla", "CS-3", "4bit", "eagle3-4", 16, 262144}}) {
-    std::vector<std::string> words = {p.model,
-                                      "--on",
-                                      p.hardware,
-                                      "--draft",
-                                      p.draft,
-                                      "--users",
-                                      std::to_string(p.users),
-                                      "--context",
-                                      std::to_string(p.context)};
-    if (std::string(p.weights) != "published") words.insert(words.end(), {"--weights", p.weights});
-    const Json best = json_of(plan_command, words)["best"];
+    const bool is_pair = std::string(p.hardware).find('+') != std::string::npos;
+    const Json best =
+        json_of(plan_command, words_of(p, is_pair ? "H100,CS-3" : p.hardware))["best"];
     const Json point = page_point(data, p);
     const auto near = [&](double want, double got) {
       EXPECT_NEAR(got, want, 1e-4 + 1e-5 * want) << p.model << " on " << p.hardware;
@@ -252,7 +314,7 @@ TEST(PlanPage, HoldsWhatPlanPrints) {
     EXPECT_EQ(point["devices"], best["devices"]);
     near(best["tokens_per_s_per_user"].get<double>(), 1e6 * of("accepted") / of("round_us"));
     near(best["first_token_ms"].get<double>(), of("first_ms"));
-    near(best["usd_per_hour"].get<double>(), of("usd_per_hour"));
+    near(best["usd_per_hour"].get<double>(), of("usd"));
     near(best["kw"].get<double>(), of("watts") / 1e3);
     near(best["memory"]["weights_bytes"].get<double>(), of("weights"));
     near(best["memory"]["cache_bytes"].get<double>(), of("cache_gb") * 1e9);
@@ -261,6 +323,48 @@ TEST(PlanPage, HoldsWhatPlanPrints) {
     }
   }
   std::filesystem::remove(file);
+}
+
+TEST(PlanPage, HoldsSensitivitiesAndPrefillElsewhere) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "sluice.html";
+  run(plan_command, {"kimi-k3", "--on", "H100,CS-3", "--html", file.string()});
+  const Json data = data_of(read(file));
+  EXPECT_EQ(data["models"][0]["name"], "Kimi-K3");
+  for (size_t m = 1; m < data["models"].size(); ++m)
+    EXPECT_NE(data["models"][m]["name"], "Kimi-K3");
+  const PagePoint p{"Kimi-K3", "CS-3", "published", "dspark-7", 16, 262144};
+  std::vector<std::string> words = words_of(p, p.hardware);
+  words.insert(words.end(), {"--prefill-on", "H100"});
+  const Json plan = json_of(plan_command, words);
+  const Json& rests = grid_with(data, p)["rests"];
+  const size_t at = place_of(data, p, "rest_users", "rest_context");
+  const double speed = plan["best"]["tokens_per_s_per_user"].get<double>();
+  ASSERT_FALSE(plan["sensitivity"].empty());
+  for (const Json& want : plan["sensitivity"]) {
+    const auto found = std::find(rests["numbers"].begin(), rests["numbers"].end(),
+                                 Json({0, want["number"].get<std::string>()}));
+    ASSERT_NE(found, rests["numbers"].end()) << want["number"];
+    const auto i = size_t(found - rests["numbers"].begin());
+    const auto near = [&](const char* column, double value) {
+      EXPECT_NEAR(column_of(rests[column][i]).at(at), value, 6e-4 + 0.006 * value) << want;
+    };
+    near("weight", want["elasticity"].get<double>());
+    near("low", want["at_low"].get<double>() / speed);
+    near("high", want["at_high"].get<double>() / speed);
+  }
+  const Json& prefill = data["prefills"][index_named(data["hardware"], "name", "H100")];
+  const size_t row = 4;  // 262,144 tokens, weights as published
+  EXPECT_EQ(prefill["plans"][size_t(std::lround(column_of(prefill["plan"]).at(row)))],
+            plan["prefill"]["plan"]);
+  const double ms = plan["prefill"]["compute_ms"].get<double>();
+  EXPECT_NEAR(column_of(prefill["ms"]).at(row), ms, 1e-5 * ms);
+  EXPECT_EQ(data["models"][0]["prompt_bytes"][row], plan["prefill"]["cache_bytes"]);
+  std::filesystem::remove(file);
+}
+
+TEST(PlanPage, WritesWhereItCanOrSaysSoAtOnce) {
+  EXPECT_EQ(fault(plan_command, {"--html", "/nowhere/plans.html"}),
+            "/nowhere/plans.html: cannot be written");
 }
 
 TEST(PlanPage, NeedsNothingElse) {

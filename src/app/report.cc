@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
@@ -56,6 +57,14 @@ Json timing_to_json(const StageTiming& timing, double n) {
 
 void print_json(const Json& json) { print_line(json); }
 void print_json(const OrderedJson& json) { print_line(json); }
+
+void require_writable(const std::string& path) {
+  std::error_code error;
+  const bool is_new = !std::filesystem::exists(path, error);
+  const bool is_open = std::ofstream(path, std::ios::binary | std::ios::app).is_open();
+  if (!is_open) throw Error(ErrorCode::kIo, "{}: cannot be written", path);
+  if (is_new) std::filesystem::remove(path, error);
+}
 
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);

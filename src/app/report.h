@@ -24,6 +24,8 @@ Json timing_to_json(const StageTiming& timing, double n);
 void print_json(const Json& json);
 void print_json(const OrderedJson& json);
 
+/// Before work whose result goes there. Throws kIo; leaves no file that was not there.
+void require_writable(const std::string& path);
 /// Throws kIo.
 void write_file(const std::string& path, const std::string& text);
 

@@ -332,8 +332,10 @@ void make_placed_stages(const SimulateOptions& o, Stages& stages) {
   const std::string name = config.text("model");
   stages.draft = draft_named(o.draft.empty() ? config.text("draft", "none") : o.draft);
   if (stages.draft.fills_pipe) {
-    throw Error(ErrorCode::kUnsupported, "{}: draft: expected one of {} (--draft), got {}", o.plan,
-                fmt::join(drafts_to_verify(), ", "), stages.draft.method);
+    throw Error(ErrorCode::kUnsupported,
+                "{}: draft: expected one of {} (--draft), got {}, which plan prices only: the "
+                "scheduler gives a user one batch at a time",
+                o.plan, fmt::join(drafts_to_verify(), ", "), stages.draft.method);
   }
   const Placement placement = placement_from_json(json, o.plan);
   stages.route = SimRoute::devices(placement.plan);
@@ -358,6 +360,7 @@ void make_flat_stages(const SimulateOptions& o, Stages& stages) {
 int simulate_command(int argc, char** argv) {
   SimulateOptions o;
   if (!parse(o, argc, argv)) return kOk;
+  if (!o.trace.empty()) require_writable(o.trace);
   Stages stages;
   if (!o.host.empty()) {
     make_host_stages(o, stages);

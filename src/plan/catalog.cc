@@ -52,6 +52,12 @@ std::vector<std::string> catalog_names() {
   return names;
 }
 
+std::optional<std::string> catalog_name(std::string_view name) {
+  const Config* entry = find_entry(name);
+  if (entry == nullptr) return std::nullopt;
+  return entry->text("name");
+}
+
 std::optional<Config> catalog_config(std::string_view name) {
   const Config* entry = find_entry(name);
   if (entry == nullptr) return std::nullopt;

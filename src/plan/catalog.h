@@ -13,6 +13,9 @@ namespace sluice {
 /// Names in alphabetical order, without aliases.
 std::vector<std::string> catalog_names();
 
+/// The name in the catalogue of what a name or alias stands for; empty if there is none.
+std::optional<std::string> catalog_name(std::string_view name);
+
 /// The config of a published model by name or alias, whatever the case; a leading "owner/" may be
 /// left out. Its what() is the source. Empty if there is none.
 std::optional<Config> catalog_config(std::string_view name);

@@ -168,11 +168,8 @@ CostModel::CostModel(ModelShape model, Placement placement)
           "{}, got {}, {}, {}",
           kMaxDevices, group.tensor, group.data, group.expert);
     }
-    const size_t s = devices_.size();
-    const bool is_alike = s > 0 && placement_.groups[s - 1].hardware == group.hardware &&
-                          (placement_.groups[s - 1].devices() > 1 || group.devices() == 1);
-    devices_.push_back(is_alike ? devices_.back() : device_of(group));
   }
+  look_up_devices();
   for (const Hop& hop : hops_) {
     std::vector<Kind>& kinds = kinds_.emplace_back();
     for (int b = hop.first_block; b < hop.last_block; ++b) {
@@ -185,6 +182,24 @@ CostModel::CostModel(ModelShape model, Placement placement)
         ++same->count;
     }
   }
+  calibrate(shipped_calibration());
+}
+
+void CostModel::look_up_devices() {
+  devices_.clear();
+  for (const DeviceGroup& group : placement_.groups) {
+    const size_t s = devices_.size();
+    const bool is_alike = s > 0 && placement_.groups[s - 1].hardware == group.hardware &&
+                          placement_.groups[s - 1].devices() == group.devices();
+    devices_.push_back(is_alike ? devices_.back() : device_of(group));
+  }
+}
+
+void CostModel::exchange(const std::shared_ptr<const Hardware>& hardware) {
+  for (DeviceGroup& group : placement_.groups) {
+    if (group.hardware->name == hardware->name) group.hardware = hardware;
+  }
+  look_up_devices();
   calibrate(shipped_calibration());
 }
 

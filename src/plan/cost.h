@@ -93,6 +93,9 @@ class CostModel {
   /// makes no sense, kUnsupported naming a number that a profile lacks.
   CostModel(ModelShape model, Placement placement);
   void calibrate(const Calibration& calibration);
+  /// The same placement, its groups on hardware of this name on this profile; with the shipped
+  /// constants. Throws kUnsupported as the constructor does.
+  void exchange(const std::shared_ptr<const Hardware>& hardware);
 
   const ModelShape& model() const { return model_; }
   const Placement& placement() const { return placement_; }
@@ -126,6 +129,7 @@ class CostModel {
     double bandwidth = 0, link = 0, hop_latency = 0, usable_bytes = 0;
   };
   Device device_of(const DeviceGroup& group) const;
+  void look_up_devices();
   TimeSplit part_time(const PartShape& part, int stage, const BatchShape& batch) const;
   double collective_us(const PartShape& part, int stage, double rows) const;
   double launch_us(const PartShape& part, int stage) const;

@@ -17,14 +17,6 @@ constexpr double kHoursOfCapital = 4 * 8766;  // written off in four years
 constexpr std::string_view kChecked[] = {"H100", "H200",        "B200",
                                          "B300", "GB200-NVL72", "GB300-NVL72"};
 
-std::optional<double> per_hour(const Hardware& hardware) {
-  if (const Quantity* const rent = hardware.find("usd_per_hour")) return rent->value;
-  if (const Quantity* const capital = hardware.find("usd_capital")) {
-    return capital->value / kHoursOfCapital;
-  }
-  return std::nullopt;
-}
-
 /// Adds up a number of every device; empty if one has none.
 template <typename Of>
 std::optional<double> sum_of_devices(const Placement& placement, Of of) {
@@ -240,6 +232,14 @@ std::string name_of(const Placement& placement) {
 
 }  // namespace
 
+std::optional<double> usd_per_hour(const Hardware& hardware) {
+  if (const Quantity* const rent = hardware.find("usd_per_hour")) return rent->value;
+  if (const Quantity* const capital = hardware.find("usd_capital")) {
+    return capital->value / kHoursOfCapital;
+  }
+  return std::nullopt;
+}
+
 std::optional<double> Candidate::usd_per_mtok() const {
   if (!usd_per_hour) return std::nullopt;
   return *usd_per_hour / (3600 * tokens_per_s / 1e6);
@@ -252,29 +252,55 @@ std::optional<double> Candidate::joules_per_token() const {
 
 namespace {
 
-/// Without the placement, which the caller has.
-Candidate price_on(const CostModel& cost, const Demand& demand) {
+double batches_of(const Demand& demand, int stages) {
+  // Users travel in as many batches as there are stages, so that every stage has one.
+  return std::clamp(demand.users, 1.0, double(stages));
+}
+
+/// What a placement is, has and costs, whatever the draft; without the placement, which the caller
+/// has.
+Candidate describe(const CostModel& cost, const Demand& demand) {
   const Placement& placement = cost.placement();
   Candidate c{.name = name_of(placement)};
-  const int stages = int(placement.groups.size());
   for (const DeviceGroup& group : placement.groups) c.devices += group.devices();
-  // Users travel in as many batches as there are stages, so that every stage has one.
-  const double batches = std::clamp(demand.users, 1.0, double(stages));
-  const double rows = 1 + demand.draft.length;
-  const BatchShape batch =
-      decode_shape(demand.users / batches, demand.prompt + demand.output / 2, rows);
-  for (size_t hop = 0; hop < cost.hops().size(); ++hop) c.hops_us += cost.transfer_us(hop, batch);
   double least_room = 1e300;
-  for (int s = 0; s < stages; ++s) {
-    const TimeSplit stage = cost.stage_time(s, batch);
-    c.time += stage;
-    c.slowest_stage_us = std::max(c.slowest_stage_us, stage.total_us());
+  for (int s = 0; s < int(placement.groups.size()); ++s) {
     const StageMemory memory = cost.memory(s, demand.users, demand.prompt + demand.output);
     const double room =
         memory.usable_bytes / std::max(1.0, memory.weights_bytes + memory.cache_bytes);
-    if (room < least_room) c.fullest = memory;
-    least_room = std::min(least_room, room);
+    if (room >= least_room) continue;
+    least_room = room;
+    c.fullest = memory;
+    c.fullest_on = placement.groups[size_t(s)].hardware->name;
   }
+  c.first_ms = cost.latency_us(prefill_shape(demand.prompt, 0)) / 1e3;
+  c.usd_per_hour = sum_of_devices(placement, usd_per_hour);
+  c.watts = sum_of_devices(placement, [](const Hardware& hardware) -> std::optional<double> {
+    const Quantity* const power = hardware.find("power");
+    return power == nullptr ? std::nullopt : std::optional(power->value);
+  });
+  c.site_watts = sum_of_devices(placement, [](const Hardware& hardware) -> std::optional<double> {
+    const Quantity *const power = hardware.find("power"), *const pue = hardware.find("pue");
+    if (power == nullptr || pue == nullptr) return std::nullopt;
+    return power->value * pue->value;
+  });
+  return c;
+}
+
+/// Adds the time of a token, and what follows from it.
+Candidate timed(Candidate c, const CostModel& cost, const Demand& demand) {
+  const int stages = int(cost.placement().groups.size());
+  const double batches = batches_of(demand, stages);
+  const BatchShape batch = decode_shape(demand.users / batches, demand.prompt + demand.output / 2,
+                                        1 + demand.draft.length);
+  std::vector<double> stage_us(size_t(stages), 0);
+  for (size_t hop = 0; hop < cost.hops().size(); ++hop) {
+    const TimeSplit time = cost.hop_time(hop, batch);
+    c.time += time;
+    c.hops_us += cost.transfer_us(hop, batch);
+    stage_us[size_t(cost.hops()[hop].stage)] += time.total_us();
+  }
+  c.slowest_stage_us = *std::max_element(stage_us.begin(), stage_us.end());
   // A guess costs one layer, and the drafter waits for none of the hops.
   c.draft_us = demand.draft.length * c.time.total_us() * 2 / double(cost.model().blocks.size());
   c.accepted = demand.draft.accepted;
@@ -289,18 +315,6 @@ Candidate price_on(const CostModel& cost, const Demand& demand) {
     c.in_pipe = n;
   }
   c.tokens_per_s = demand.users * c.user_tokens_per_s();
-  c.first_ms = cost.latency_us(prefill_shape(demand.prompt, 0)) / 1e3;
-  c.usd_per_hour = sum_of_devices(placement, per_hour);
-  c.watts = sum_of_devices(placement, [](const Hardware& hardware) -> std::optional<double> {
-    const Quantity* const power = hardware.find("power");
-    return power == nullptr ? std::nullopt : std::optional(power->value);
-  });
-  c.site_watts = sum_of_devices(placement, [](const Hardware& hardware) -> std::optional<double> {
-    const Quantity *const power = hardware.find("power"), *const pue = hardware.find("pue");
-    if (power == nullptr || pue == nullptr) return std::nullopt;
-    return power->value * pue->value;
-  });
-  judge(c, demand);
   return c;
 }
 
@@ -335,9 +349,14 @@ bool is_better(const Candidate& a, const Candidate& b, const Demand& demand) {
 
 Candidate price(const ModelShape& model, Placement placement, const Demand& demand) {
   const CostModel cost(model, std::move(placement));
-  Candidate c = price_on(cost, demand);
+  Candidate c = timed(describe(cost, demand), cost, demand);
+  judge(c, demand);
   c.placement = cost.placement();
   return c;
+}
+
+double user_speed(const CostModel& cost, const Demand& demand) {
+  return timed({}, cost, demand).user_tokens_per_s();
 }
 
 std::vector<Candidate> search(const ModelShape& model, const std::vector<Hardware>& hardware,
@@ -356,10 +375,14 @@ std::vector<Candidate> best_by_draft(const ModelShape& model, const std::vector<
   std::vector<Candidate> best(drafts.size());
   for (Placement& placement : placements_of(model, hardware, demand)) {
     const CostModel cost(model, std::move(placement));
+    const Candidate described = describe(cost, demand);
     for (size_t i = 0; i < drafts.size(); ++i) {
       demand.draft = drafts[i];
-      Candidate c = price_on(cost, demand);
-      if (best[i].devices == 0 || is_better(c, best[i], demand)) best[i] = std::move(c);
+      Candidate c = timed(described, cost, demand);
+      judge(c, demand);
+      if (best[i].devices > 0 && !is_better(c, best[i], demand)) continue;
+      best[i] = std::move(c);
+      best[i].placement = cost.placement();
     }
   }
   return best;

@@ -32,8 +32,9 @@ struct Candidate {
   std::string name;  // "8 x B200: tensor 8"
   Placement placement{};
   int devices = 0;
-  StageMemory fullest{};  // of the stage with the least room
-  TimeSplit time{};       // of one verification of all stages, and what its hops take
+  StageMemory fullest{};     // of the stage with the least room
+  std::string fullest_on{};  // its hardware
+  TimeSplit time{};          // of one verification of all stages, and what its hops take
   double hops_us = 0, draft_us = 0;
   double accepted = 1;  // tokens per pass, on average
   int in_pipe = 1;      // batches of a user under way at a time
@@ -51,8 +52,14 @@ struct Candidate {
   std::optional<double> joules_per_token() const;
 };
 
+/// Of a device: its rent, or its capital written off in four years; empty if neither is known.
+std::optional<double> usd_per_hour(const Hardware& hardware);
+
 /// Prices one placement.
 Candidate price(const ModelShape& model, Placement placement, const Demand& demand);
+
+/// Only the tokens/s of one user.
+double user_speed(const CostModel& cost, const Demand& demand);
 
 /// Placements on one kind of hardware, or mixers on the first and feed-forwards on the second.
 /// Those that meet the demand come first, best first; then the others, nearest first. Throws
@@ -60,7 +67,7 @@ Candidate price(const ModelShape& model, Placement placement, const Demand& dema
 std::vector<Candidate> search(const ModelShape& model, const std::vector<Hardware>& hardware,
                               const Demand& demand);
 
-/// The first of search() for each draft, without its placement; cheaper than one by one.
+/// The first of search() for each draft; cheaper than one by one.
 std::vector<Candidate> best_by_draft(const ModelShape& model, const std::vector<Hardware>& hardware,
                                      Demand demand, const std::vector<Draft>& drafts);
 

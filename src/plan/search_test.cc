@@ -7,6 +7,7 @@
 #include "plan/claims.h"
 #include "plan/describe.h"
 #include "plan/hypothetical.h"
+#include "plan/prefill.h"
 #include "plan/sim.h"
 #include "plan/sim_placed.h"
 
@@ -79,6 +80,27 @@ TEST(Search, AnLpuIsAsFastAsMeasured) {
   };
   EXPECT_NEAR(speed("Meta-Llama-3.1-8B"), 751, 0.35 * 751);
   EXPECT_NEAR(speed("Meta-Llama-3.1-70B"), 265, 0.35 * 265);
+}
+
+// 16 sockets read the weights together. Llama-3.1-70B and 405B are served faster than the memory of
+// 16 sockets can be read once per token, so they are speculated on.
+TEST(Search, AnRduReadsItsWeightsOnSixteenSockets) {
+  const std::vector<Hardware> rdu = {*find_hardware("SN40L")};
+  Demand demand = demand_of(1, "bf16");
+  demand.compute_bits = 16;
+  demand.prompt = 1024;
+  demand.fastest = true;
+  const auto speed = [&](const char* model, const char* draft) {
+    demand.draft = draft_named(draft);
+    const Candidate best = search(model_named(model), rdu, demand)[0];
+    EXPECT_EQ(best.devices, 16) << best.name;
+    return best.user_tokens_per_s();
+  };
+  EXPECT_NEAR(speed("Meta-Llama-3.1-8B", "none"), 1042, 0.1 * 1042);
+  EXPECT_LT(speed("Meta-Llama-3.1-70B", "none"), 457 / 2.5);
+  EXPECT_NEAR(speed("Meta-Llama-3.1-70B", "eagle3-4"), 457, 0.35 * 457);
+  EXPECT_LT(speed("Meta-Llama-3.1-405B", "none"), 129 / 4.0);
+  EXPECT_NEAR(speed("Meta-Llama-3.1-405B", "eagle3-8"), 129, 0.35 * 129);
 }
 
 TEST(Search, WafersNeedWhatTheirMemoryHolds) {
@@ -156,6 +178,36 @@ TEST(Search, SimulatedSpeculationIsAsFastAsPlanned) {
   options.draft = demand.draft;
   const SimReport report = simulate(route, cost, workload, options);
   EXPECT_NEAR(report.tpot_ms.mean * 1e3, plan.token_us, 0.03 * plan.token_us);
+}
+
+// A prompt alone takes a group of devices as long as the plan of a prefill elsewhere says.
+TEST(Search, SimulatedPrefillIsAsFastAsPlanned) {
+  const ModelShape model = model_named("DeepSeek-V3");
+  for (const char* name : {"B200", "CS-3"}) {
+    Demand demand = demand_of(64, "8bit");
+    demand.prompt = 8192;
+    const Prefill plan =
+        prefill_elsewhere(model, *find_hardware(name), *find_hardware("CS-3"), demand);
+    EXPECT_NEAR(plan.transfer_ms, 8192 * 70272 / 150e9 * 1e3, 1e-6) << name;
+    WorkloadOptions load;
+    load.requests = 3;
+    load.prompt = demand.prompt;
+    load.output = 1;
+    Workload workload(load);
+    SimOptions options;
+    options.engine.chunk = int(load.prompt);
+    options.engine.prefix_cache = false;
+    options.pools.n_pages = 400;
+    const SimReport report =
+        simulate(SimRoute::devices(plan.placement.plan),
+                 PlacedCost(CostModel(model, plan.placement)), workload, options);
+    // In a pipeline the scheduler cuts the prompt, so that all stages work on it.
+    if (plan.placement.groups.size() > 1) {
+      EXPECT_LT(report.ttft_ms.mean, plan.compute_ms) << name;
+    } else {
+      EXPECT_NEAR(report.ttft_ms.mean, plan.compute_ms, 0.03 * plan.compute_ms) << name;
+    }
+  }
 }
 
 TEST(Search, APlanSurvivesItsFile) {

@@ -107,7 +107,8 @@ class AnswerTest(PlanCase):
         errors = []
         for model in ("Meta-Llama-3.1-70B", "gpt-oss-120b", "DeepSeek-V4-Pro"):
             self.choose("model", model)
-            for users, context in ((2, 8192), (9, 2500), (32, 32768), (150, 2048), (40, 12000)):
+            for users, context in ((2, 8192), (9, 2500), (32, 32768), (150, 2048), (40, 12000),
+                                   (3, 3000), (20, 6000), (100, 20000)):
                 self.load(users, context)
                 if "interpolated" not in self.how():
                     self.assertIn("every number is that of the next point", self.how())
@@ -121,6 +122,65 @@ class AnswerTest(PlanCase):
         self.assertGreater(len(errors), 3)
         self.assertLess(errors[-1], WORST)
         self.assertLess(errors[len(errors) // 2], USUAL)
+
+    def test_between_numbers_of_wafers_it_interpolates(self):
+        self.choose("hardware", "CS-3")
+        self.choose("model", "Kimi-K3")
+        for users, context in ((24, 100000), (200, 8192)):
+            self.load(users, context)
+            self.assertIn("differ in their number of devices", self.how())
+            best = plan("Kimi-K3", "CS-3", users=users, context=context)["best"]
+            for tile, key in (("One user", "tokens_per_s_per_user"), ("Devices", "devices"),
+                              ("Price of output", "usd_per_mtok")):
+                shown = float(self.tile(tile).replace(",", ""))
+                self.assertLess(abs(shown / best[key] - 1), USUAL, (users, context, key))
+
+    def test_two_kinds_of_hardware(self):
+        self.choose("model", "Kimi-K3")
+        self.choose("hardware", "B200 + CS-3")
+        self.load(8, 16384)
+        self.check(plan("Kimi-K3", "B200,CS-3", users=8, context=16384)["best"])
+        self.assertIn("× CS-3", self.page.text("#phase-reading"))
+        self.assertIn("B200, memory_bandwidth", self.page.text("#rests"))
+
+    def test_prompts_elsewhere(self):
+        self.choose("model", "DeepSeek-V3.2")
+        self.choose("hardware", "CS-3")
+        self.choose("prefill", "B200")
+        self.load(1, 65536)
+        prefill = plan("DeepSeek-V3.2", "CS-3", context=65536, **{"prefill-on": "B200"})["prefill"]
+        ms = prefill["first_token_ms"]
+        self.assertEqual(self.tile("First token, alone"), short(ms / 1e3 if ms >= 1e4 else ms))
+        self.page.run("""[...document.querySelectorAll('#tiles > div')].find((div) =>
+            div.textContent.startsWith('First token')).querySelector('.number').focus()""")
+        self.assertIn(prefill["plan"], self.page.text("#source"))
+        self.assertIn("of cache over the slower link", self.page.text("#source"))
+        self.page.run("location.reload()")
+        self.page.wait(lambda: self.page.text("#prefill option:checked") == "B200", "the same choice")
+
+    def test_what_the_speed_rests_on(self):
+        self.choose("model", "Kimi-K3")
+        self.choose("hardware", "CS-3")
+        self.load(16, 262144)
+        answer = plan("Kimi-K3", "CS-3", users=16, context=262144)
+        rows = self.page.run("""return [...document.querySelectorAll('#rests tbody tr')].map(
+            (row) => [...row.cells].map((cell) => cell.textContent))""")
+        by_number = {row[0]: row for row in rows}
+        for want in answer["sensitivity"]:
+            row = by_number[want["number"]]
+            if want["elasticity"] < 1e-3:  # nothing, as the page writes it
+                continue
+            self.assertAlmostEqual(float(row[1]), want["elasticity"], delta=0.0101)
+            if row[2]:
+                for shown, end in zip(row[2].split(" – "), ("at_low", "at_high"), strict=True):
+                    self.assertAlmostEqual(float(shown.replace(",", "")), want[end],
+                                           delta=0.51 + 1e-3 * want[end])
+        self.assertGreaterEqual(len(rows), len(answer["sensitivity"]))
+        what = self.page.text("#rests-what")
+        self.assertIn(f"{100 * answer['estimated_share']:.0f} % of the weight", what)
+        self.assertNotIn("nearest", what)
+        self.load(17, 262144)
+        self.assertIn("16 users with 262,144 tokens, the nearest load", self.page.text("#rests-what"))
 
     def test_a_model_that_does_not_fit_says_by_how_much(self):
         self.choose("model", "3T/150B")
@@ -194,6 +254,7 @@ class UseTest(PlanCase):
         self.load(40, 12000)
         loads = self.page.text("#machines-load")
         self.assertRegex(loads, r"(40 users with 12,000|64 users with 16,384) tokens, by price")
+        self.assertEqual(self.page.count("#hardware option"), 4)
         self.assertEqual(self.page.count("#machines tbody tr"), self.page.count("#hardware option"))
         self.page.click("#machines tbody tr:nth-child(2) .quiet")
         self.assertEqual(self.page.text("#machines tr[aria-current=true] .quiet"),

@@ -1,7 +1,7 @@
 // The page of `sluice plan --html`: what is chosen, and everything that follows from it.
 import {phase_svg, stacked_bar, waterfall} from './charts.js';
 import {count, element, find} from './dom.js';
-import {Grid} from './grid.js';
+import {Grid, nearest} from './grid.js';
 import {bytes, connect_sources, number, parameters, short, with_unit} from './numbers.js';
 import {connect_theme} from './theme.js';
 
@@ -30,7 +30,7 @@ const first = data.first;
 const chosen = {
   model: Math.max(0, data.models.findIndex((m) => m.name === first.model)),
   hardware: 0,
-  weights: first.weights, draft: first.draft, users: first.users, context: first.context,
+  weights: first.weights, draft: first.draft, prefill: '', users: first.users, context: first.context,
 };
 
 const clamp = (axis, value) => Math.min(axis.at(-1), Math.max(axis[0], Math.round(value)));
@@ -50,31 +50,36 @@ function read_address() {
     const at = list.findIndex((one) => one.name === wanted.get(key));
     if (at >= 0) chosen[key] = at;
   }
+  const prefill = data.hardware.findIndex((h) => h.numbers && h.name === wanted.get('prefill'));
+  if (prefill >= 0) chosen.prefill = prefill;
   for (const key of ['weights', 'draft']) if (wanted.has(key)) chosen[key] = wanted.get(key);
   for (const key of ['users', 'context']) if (wanted.get(key) > 0) chosen[key] = Number(wanted.get(key));
 }
 
 function write_address() {
   const address = new URLSearchParams({
-    ...chosen, model: data.models[chosen.model].name, hardware: data.hardware[chosen.hardware].name});
+    ...chosen, model: data.models[chosen.model].name, hardware: data.hardware[chosen.hardware].name,
+    prefill: data.hardware[chosen.prefill]?.name ?? ''});
   history.replaceState(null, '', `#${address}`);
 }
 
 // ---- Where numbers are from ----
 
 const machine = () => data.hardware[chosen.hardware];
+const parts_of = (hardware) => hardware.parts.map((i) => data.hardware[i]);
 
 function quantity_line(name, q) {
   const range = q.low < q.high ? `, ${with_unit(q.low, q.unit)} to ${with_unit(q.high, q.unit)}` : '';
   return `${name}: ${with_unit(q.value, q.unit)}${range} (${q.kind}: ${q.source})`;
 }
 
-const lines_of = (hardware, names) => names.filter((name) => hardware.numbers[name])
-    .map((name) => quantity_line(name, hardware.numbers[name]));
+const lines_of = (hardware, names) => parts_of(hardware).flatMap((part, _, all) =>
+    names.filter((name) => part.numbers[name]).map((name) => quantity_line(
+        all.length > 1 ? `${part.name}, ${name}` : name, part.numbers[name])));
 
 function speed_lines(hardware) {
   const lines = lines_of(hardware, kTimes);
-  if (hardware.family === 'gpu' || hardware.family === 'tpu') {
+  if (parts_of(hardware).some(({family}) => family === 'gpu' || family === 'tpu')) {
     lines.push('What such devices reach of these: constants fitted to measured serving runs ' +
                '(calibration/gpu.json).');
   }
@@ -91,8 +96,17 @@ function draft_line() {
       `${draft.length + 1} (published: ${draft.source}).`;
 }
 
-const price_lines = (hardware) => hardware.numbers.usd_per_hour ? lines_of(hardware, ['usd_per_hour']) :
-    [...lines_of(hardware, ['usd_capital']), 'Written off in 4 years.'];
+const price_lines = (hardware) => parts_of(hardware).flatMap((part) => part.numbers.usd_per_hour ?
+    lines_of(part, ['usd_per_hour']) : [...lines_of(part, ['usd_capital']), 'Written off in 4 years.']);
+
+const first_lines = (r, hardware) => r.prefill ?
+    [`A prompt of ${count(r.context)} tokens on ${r.prefill.plan}: ${short(r.prefill.compute_ms)} ms. ${kModel}`,
+     r.prefill.transfer_ms === null ? 'Its link is not known, so the cache cannot be sent.' :
+         `Then ${bytes(r.prefill.bytes)} of cache over the slower link: ${short(r.prefill.transfer_ms)} ms.`,
+     ...lines_of(data.hardware[chosen.prefill], ['link_bandwidth']),
+     ...lines_of(parts_of(hardware)[0], ['link_bandwidth'])] :
+    [`A prompt of ${count(r.context)} tokens in one batch through all stages. ${kModel}`,
+     ...speed_lines(hardware)];
 
 const model_lines = (model) => [`${model.name}: ${model.source}`, ...model.not_counted.map(
     (what) => `Not counted: ${what}`)];
@@ -112,6 +126,8 @@ function show_answer(r) {
   find('how').textContent = {
     exact: 'A point of the grid: exactly what sluice plan prints.',
     between: 'Between points of the grid at which the same plan is best: interpolated.',
+    near: 'Between points of the grid whose best plans differ in their number of devices: all of it ' +
+        'interpolated, that number too.',
     above: `Between points of the grid with different best plans: every number is that of the next point, ` +
         `${count(r.users)} users with ${count(r.context)} tokens, whose plan carries this load too.`,
   }[r.how];
@@ -124,9 +140,8 @@ function show_answer(r) {
           [`1 s / ${short(r.token_us)} µs per token. ${kModel}`, draft_line(), ...speed_lines(hardware)]),
       tile('All users', short(r.tokens_per_s), 'tokens/s', () =>
           [`${count(r.users)} users at a time, each with the speed of one. ${kModel}`, ...speed_lines(hardware)]),
-      tile('First token, alone', short(is_slow ? r.first_ms / 1e3 : r.first_ms), is_slow ? 's' : 'ms', () =>
-          [`A prompt of ${count(r.context)} tokens in one batch through all stages. ${kModel}`,
-           ...speed_lines(hardware)]),
+      tile('First token, alone', known(r.first_ms === null ? null : is_slow ? r.first_ms / 1e3 : r.first_ms),
+           is_slow ? 's' : 'ms', () => first_lines(r, hardware)),
       tile('Price of output', known(r.usd_per_mtok), 'USD per million tokens', () =>
           ['USD per hour / tokens per hour of all users.', ...price_lines(hardware)]),
       tile('Price', known(r.usd_per_hour), 'USD/h', () =>
@@ -135,24 +150,24 @@ function show_answer(r) {
           ['Power / tokens per second of all users.', ...lines_of(hardware, ['power'])]),
       tile('Power', known(r.watts === null ? null : r.watts / 1e3), 'kW', () =>
           [`${r.devices} devices.`, ...lines_of(hardware, ['power'])]),
-      tile('Devices', count(r.devices), kWords[hardware.family] + (r.devices > 1 ? 's' : ''), () =>
+      tile('Devices', count(r.devices), (kWords[hardware.family] ?? 'device') + (r.devices > 1 ? 's' : ''), () =>
           [`The ${data.ranked} plan that search found. ${kModel}`, ...lines_of(hardware, ['memory_bytes', 'usable_memory'])]));
 }
 
 function memory_sources(r) {
-  const model = data.models[chosen.model], hardware = machine();
+  const model = data.models[chosen.model];
   const format = model.weights.find((w) => w.format === chosen.weights);
   return {
     weights: () => [`Its share of ${bytes(format.bytes)} in all (${format.name}).`, ...model_lines(model)],
     cache: () => [`${count(r.users)} users with ${count(r.context)} + ${count(data.output)} tokens, ` +
                   `${data.cache}: ${with_unit(model.cache_bytes_per_token, 'B')} per token and ` +
                   `${with_unit(model.state_bytes, 'B')} per user, its share.`, ...model_lines(model)],
-    usable: () => lines_of(hardware, ['memory_bytes', 'usable_memory']),
+    usable: () => [`${r.fullest.name}:`, ...lines_of(r.fullest, ['memory_bytes', 'usable_memory'])],
   };
 }
 
 function show_memory(r) {
-  const whole = machine().numbers.memory_bytes.value, needed = r.weights_bytes + r.cache_bytes;
+  const whole = r.fullest.numbers.memory_bytes.value, needed = r.weights_bytes + r.cache_bytes;
   const sources = memory_sources(r);
   const row = (name, label, value, source) => element('li', {className: name},
       element('span', {}, label), number(bytes(value), source));
@@ -194,7 +209,7 @@ function show_time(r) {
 function show_machines() {
   const model = data.models[chosen.model];
   const look = (load) => data.hardware.map((hardware, i) => {
-    const r = grid.look({...chosen, ...load, hardware: i});
+    const r = grid.look({...chosen, ...load, prefill: '', hardware: i});
     return {hardware, i, r, fits: r.missing_bytes === 0};
   });
   let rows = look({});
@@ -211,7 +226,7 @@ function show_machines() {
       chosen.hardware = i;
       show();
     }}, hardware.name);
-    const whole = Math.max(hardware.numbers.memory_bytes.value, r.weights_bytes + r.cache_bytes);
+    const whole = Math.max(r.fullest.numbers.memory_bytes.value, r.weights_bytes + r.cache_bytes);
     const bar = stacked_bar([['weights', r.weights_bytes], ['cache', r.cache_bytes]], whole, r.usable_bytes);
     const cells = fits ?
         [cell(short(r.user_tokens_per_s), () => [kModel, draft_line(), ...speed_lines(hardware)]),
@@ -231,18 +246,37 @@ function show_machines() {
 }
 
 function show_rests() {
-  const head = ['Number', 'Value', 'Range', 'Kind', 'Source'];
-  const model = data.models[chosen.model], draft = grid.draft(chosen);
-  const hardware_rows = Object.entries(machine().numbers).map(([name, q]) => [
-    name, with_unit(q.value, q.unit),
-    q.low < q.high ? `${with_unit(q.low, q.unit)} – ${with_unit(q.high, q.unit)}` : '', q.kind, q.source]);
-  const others = [
-    ['parameters', `${parameters(model.parameters)}, ${parameters(model.active)} active`, '', 'derived', model.source],
-    ...(draft.length ? [['accepted per verification', String(draft.accepted), '', 'measured', draft.source]] : [])];
+  const model = data.models[chosen.model], draft = grid.draft(chosen), parts = parts_of(machine());
+  const rests = grid.rests(chosen);
+  const speed = grid.look({...chosen, users: rests.users, context: rests.context}).user_tokens_per_s;
+  const is_estimate = ({kind}) => kind === 'estimated' || kind === 'assumed';
+  const line = (hardware, name, moved) => {
+    const q = hardware.numbers[name];
+    return [parts.length > 1 ? `${hardware.name}, ${name}` : name, moved ? moved.weight.toFixed(2) : '',
+            moved && moved.low !== moved.high ? `${short(moved.low * speed)} – ${short(moved.high * speed)}` : '',
+            with_unit(q.value, q.unit),
+            q.low < q.high ? `${with_unit(q.low, q.unit)} – ${with_unit(q.high, q.unit)}` : '', q.kind, q.source];
+  };
+  const moving = rests.numbers.map((moved) => line(moved.hardware, moved.name, moved));
+  const others = parts.flatMap((hardware) => Object.keys(hardware.numbers).filter((name) =>
+      !rests.numbers.some((n) => n.hardware === hardware && n.name === name)).map((name) => line(hardware, name)));
+  const more = [
+    ['parameters', '', '', `${parameters(model.parameters)}, ${parameters(model.active)} active`, '', 'derived', model.source],
+    ...(draft.length ? [['accepted per verification', '', '', String(draft.accepted), '', 'measured', draft.source]] : [])];
+  const head = ['Number', 'Weight', 'tokens/s', 'Value', 'Range', 'Kind', 'Source'];
   find('rests').replaceChildren(
       element('thead', {}, element('tr', {}, ...head.map((h) => element('th', {scope: 'col'}, h)))),
-      element('tbody', {}, ...[...hardware_rows, ...others].map((cells) =>
+      element('tbody', {}, ...[...moving, ...others, ...more].map((cells) =>
           element('tr', {}, ...cells.map((text) => element('td', {}, text))))));
+  const whole = rests.numbers.reduce((sum, n) => sum + n.weight, 0);
+  const estimated = rests.numbers.filter((n) => is_estimate(n.hardware.numbers[n.name]))
+      .reduce((sum, n) => sum + n.weight, 0);
+  const is_here = rests.users === chosen.users && rests.context === chosen.context;
+  find('rests-what').textContent =
+      `Weight: by how many percent the speed of one user moves with 1 % of the number; tokens/s: at the ends of ` +
+      `its range, the others as they are. For ${count(rests.users)} users with ${count(rests.context)} tokens` +
+      `${is_here ? '' : ', the nearest load for which this was computed'}. ` +
+      `${whole > 0 ? Math.round(100 * estimated / whole) : 0} % of the weight is on estimates and assumptions.`;
 }
 
 function show() {
@@ -261,20 +295,14 @@ function show() {
 // ---- The diagram ----
 
 const phase = data.phase;
+/** The diagram is of one kind of hardware: where feed-forwards are. */
+const phase_hardware = () => parts_of(machine()).at(-1);
 const kContours = {devices: 'devices', speed: 'tokens/s of one user', usd: 'USD per million tokens'};
 let cursor = null;  // [column, row] of the diagram, once it was moved
 
-function nearest(axis, value) {
-  let best = 0;
-  axis.forEach((x, i) => {
-    if (Math.abs(Math.log(x / value)) < Math.abs(Math.log(axis[best] / value))) best = i;
-  });
-  return best;
-}
-
 function show_phase() {
   const what = find('contours').value;
-  const points = data.phases[chosen.hardware][find('attention').selectedIndex];
+  const points = data.phases[machine().parts.at(-1)][find('attention').selectedIndex];
   const model = data.models[chosen.model];
   const [column, row] = cursor ??
       [nearest(phase.contexts, chosen.context), nearest(phase.sizes, model.parameters)];
@@ -285,7 +313,7 @@ function show_phase() {
   const usd = points.usd[at];
   find('phase-reading').replaceChildren(
       `${count(phase.contexts[column])} tokens, ${parameters(phase.sizes[row])} parameters: ` +
-      `${count(points.devices[at])} × ${machine().name}, ${short(points.speed[at])} tokens/s for one user, ` +
+      `${count(points.devices[at])} × ${phase_hardware().name}, ${short(points.speed[at])} tokens/s for one user, ` +
       (usd === null ? 'price not known' : `${short(usd)} USD per million tokens`));
 }
 
@@ -321,6 +349,8 @@ function fill_controls() {
   const model = data.models[chosen.model];
   options('model', data.models.map((m, i) => [i, `${m.name} · ${parameters(m.parameters)}`]), chosen.model);
   options('hardware', data.hardware.map((h, i) => [i, h.name]), chosen.hardware);
+  options('prefill', [['', 'where tokens are made'], ...data.hardware.map((h, i) => [i, h.name]).filter(
+      ([i]) => data.hardware[i].numbers)], chosen.prefill);
   options('weights', model.weights.map((w) => [
     w.format, `${w.format === 'published' ? `as published: ${w.name}` : w.name} · ${bytes(w.bytes)}`]),
       chosen.weights);
@@ -336,6 +366,11 @@ function fill_controls() {
 function connect() {
   connect_theme(find('theme'));
   connect_sources(find('source'));
+  find('prefill').onchange = () => {
+    const {value} = find('prefill');
+    chosen.prefill = value === '' ? '' : Number(value);
+    show();
+  };
   for (const key of ['model', 'hardware']) {
     find(key).onchange = () => {
       chosen[key] = Number(find(key).value);
@@ -394,7 +429,12 @@ function show_method() {
     'interpolated linearly in users and tokens: exact for what grows with both, as caches do, and close for ' +
     'experts, of which more users touch ever fewer new ones. The first token follows a power of the context. ' +
     'Speed, price and energy are then computed from these.',
-    'Where different plans are best, nothing is interpolated: the next point with more users and tokens is shown.',
+    'Pipelines of wafers and SRAM machines grow by single devices: where the best plans differ in their number ' +
+    'only, that number and everything else is interpolated. Where other plans are best, nothing is: the next ' +
+    'point with more users and tokens is shown.',
+    'Two kinds of hardware, A + B: attention and states are on A, feed-forwards on B, and each token goes to and ' +
+    'fro. Prompts elsewhere: the plan there that computes one prompt soonest, then its cache over the slower link ' +
+    'to where attention is; the price of that hardware is not added.',
     'Formulas, sources and how far predictions were off: docs/planner-model.md.',
   ];
   find('method').replaceChildren(...lines.map((line) => element('p', {}, line)));
