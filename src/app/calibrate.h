@@ -19,7 +19,8 @@ struct CalibrateOptions {
   std::vector<double> footprints;  // bytes of matrices that are read again and again
 };
 
-/// Measures everything in several rounds and takes the medians. `progress` hears the share that is done.
+/// Measures everything in several rounds and takes the medians. `progress` hears the share that is
+/// done.
 HostProfile calibrate(const CalibrateOptions& options,
                       const std::function<void(double)>& progress = {});
 

@@ -2,7 +2,7 @@
 
 const kExponentBias = 18;
 const kRounding = 1e-5;  // of the numbers of the grid
-const kAnyNumber = ['wafer', 'sram', undefined];  // families with pipelines of any length; pairs
+const kAnyNumber = ['wafer', 'sram'];  // families with pipelines of any length
 
 /** Neighbours of `value` on an ascending axis, and how far it is from the lower to the upper. */
 function place(axis, value) {
