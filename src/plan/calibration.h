@@ -12,31 +12,31 @@ namespace sluice {
 
 /// Indices of Calibration::values. Efficiencies are fractions of the data sheet, times are us.
 enum Constant {
-  kMemory,        // weights that every token reads
-  kExpertMemory,  // experts
-  kCacheMemory,   // caches
-  kCompute,
+  kMemory,         // weights that every token reads
+  kExpertMemory,   // experts
+  kCacheMemory,    // caches
+  kCompute,        // matrices that every token uses, and attention
+  kExpertCompute,  // experts
   kLink,
   kBlockTrtllm,  // per block
   kBlockSglang,
   kBlockVllm,
-  kExpertBlock,      // more, per block of experts
-  kExpertBlockFp4,   // factor on it in 4 bits, where there is arithmetic for them
-  kLatentBlock,      // more, per block of latent attention
-  kIndexerBlock,     // more, per block with an indexer
-  kRecurrentBlock,   // more, per recurrent block
-  kCollective,       // per collective
-  kStep,             // per step
-  kSequence,         // per step and sequence
-  kPrompt,           // per prompt
+  kExpertBlock,     // more, per block of experts
+  kExpertBlockFp4,  // factor on it in 4 bits, where there is arithmetic for them
+  kLatentBlock,     // more, per block of latent attention
+  kIndexerBlock,    // more, per block with an indexer
+  kRecurrentBlock,  // more, per recurrent block
+  kCollective,      // per collective
+  kStep,            // per step
+  kSequence,        // per step and sequence
+  kHostBlock,  // least time per block of a step with prompts, which no graph launches; by engine
+  kHostExpertBlock = kHostBlock + 3,  // more, per block of experts
+  kHostLatentBlock,                   // more, per block of latent attention
   kAccepted,         // chance that a guess of DeepSeek's prediction layer is accepted
   kFirstToken,       // before the first token, at any length
   kFirstTokenSteps,  // steps that a request waits before its prompt and for its token; by engine
-  kFirstTokenPrompt = kFirstTokenSteps + 3,  // factor on the time of a prompt alone; by engine
-  kFirstTokenQueue =
-      kFirstTokenPrompt + 3,  // prompts that wait for each other: queue x others^power
-  kFirstTokenQueuePower,
-  kConstants
+  kFirstTokenBunch = kFirstTokenSteps + 3,  // requests of one length that stay in step; by engine
+  kConstants = kFirstTokenBunch + 3
 };
 
 struct ConstantInfo {

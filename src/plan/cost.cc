@@ -73,6 +73,10 @@ double dense_bytes(const PartShape& part, const WeightFormat& format) {
   return part.matrix * (is_table ? format.embedding : format.matrix) + part.other * format.other;
 }
 
+bool is_latent(const PartShape& part) {
+  return part.kind.starts_with("mla") || part.kind.starts_with("compressed");
+}
+
 double cache_split(const PartShape& part, const DeviceGroup& group) {
   return std::min(double(group.tensor), std::max(1.0, part.cache_heads));
 }
@@ -128,6 +132,7 @@ Efficiency efficiency_of(const Hardware& hardware, const Calibration& calibratio
                   .expert_memory = value[kExpertMemory],
                   .cache_memory = value[kCacheMemory],
                   .compute = value[kCompute],
+                  .expert_compute = value[kExpertCompute],
                   .link = value[kLink],
                   .block_us = by_engine(kBlockTrtllm),
                   .expert_us = value[kExpertBlock] * (fused ? value[kExpertBlockFp4] : 1),
@@ -137,7 +142,9 @@ Efficiency efficiency_of(const Hardware& hardware, const Calibration& calibratio
                   .collective_us = value[kCollective],
                   .step_us = value[kStep],
                   .sequence_us = value[kSequence],
-                  .prompt_us = value[kPrompt]};
+                  .host_block_us = by_engine(kHostBlock),
+                  .host_expert_us = value[kHostExpertBlock],
+                  .host_latent_us = value[kHostLatentBlock]};
   }
   if (const Quantity* const layer = hardware.find("layer_latency")) {
     efficiency.block_us = layer->value * kMicro / 2;  // a block is half a layer
@@ -240,6 +247,7 @@ TimeSplit CostModel::part_time(const PartShape& part, int stage, const BatchShap
   const WeightFormat& format = placement_.weights;
   const double bandwidth = device.bandwidth / kMicro;
   const double flops = reached.compute * device.peak / kMicro;
+  const double expert_flops = reached.expert_compute * device.peak / kMicro;
   const double attention_flops = reached.compute * device.attention_peak / kMicro;
   const double devices = group.devices(), rows = part.kind == "head" ? batch.logits : batch.rows;
   TimeSplit time{.collective_us = collective_us(part, stage, rows)};
@@ -255,7 +263,7 @@ TimeSplit CostModel::part_time(const PartShape& part, int stage, const BatchShap
                  imbalance(group.expert, touched, touched / part.n_experts) /
                  (reached.expert_memory * bandwidth);
     compute_us += 2 * part.expert * part.n_active * rows / devices *
-                  imbalance(group.expert, part.n_active * rows, 0) / flops;
+                  imbalance(group.expert, part.n_active * rows, 0) / expert_flops;
   }
   add_slower(memory_us, compute_us);
 
@@ -293,26 +301,36 @@ double CostModel::launch_us(const PartShape& part, int stage) const {
   double us = reached.block_us;
   if (part.n_experts > 0) us += reached.expert_us;
   if (part.state_values > 0) us += reached.recurrent_us;
-  if (part.kind.starts_with("mla") || part.kind.starts_with("compressed")) us += reached.latent_us;
+  if (is_latent(part)) us += reached.latent_us;
   if (part.kind.ends_with("indexer")) us += reached.indexer_us;
+  return us;
+}
+
+double CostModel::host_us(const PartShape& part, int stage) const {
+  const Efficiency& reached = devices_[size_t(stage)].efficiency;
+  double us = reached.host_block_us;
+  if (part.n_experts > 0) us += reached.host_expert_us;
+  if (is_latent(part)) us += reached.host_latent_us;
   return us;
 }
 
 TimeSplit CostModel::hop_time(size_t hop, const BatchShape& batch) const {
   const Hop& part = hops_[hop];
   TimeSplit time;
+  double host = 0;
   for (const Kind& kind : kinds_[hop]) {
     const TimeSplit one = part_time(kind.part, part.stage, batch);
     time.compute_us += kind.count * one.compute_us;
     time.memory_us += kind.count * one.memory_us;
     time.collective_us += kind.count * one.collective_us;
     time.launch_us += kind.count * launch_us(kind.part, part.stage);
+    host += kind.count * host_us(kind.part, part.stage);
   }
+  if (batch.prompts > 0) time.launch_us += std::max(0.0, host - time.total_us());
   if (!part.head) return time;
   const Efficiency& reached = devices_[size_t(part.stage)].efficiency;
   time += part_time(model_.head, part.stage, batch);
-  time.launch_us += reached.step_us + reached.sequence_us * (batch.sequences - batch.prompts) +
-                    reached.prompt_us * batch.prompts;
+  time.launch_us += reached.step_us + reached.sequence_us * (batch.sequences - batch.prompts);
   return time;
 }
 

@@ -73,14 +73,16 @@ struct StageMemory {
 /// What a kind of device reaches of its data sheet.
 struct Efficiency {
   double memory = 0.8, expert_memory = 0.8, cache_memory = 0.8;  // of memory_bandwidth
-  double compute = 0.6;                                          // of the peak
+  double compute = 0.6, expert_compute = 0.6;                    // of the peak
   double link = 0.7;                                             // of link_bandwidth
   double block_us = 0;  // per block and step: launches, or the latency of half a layer
   double expert_us = 0, latent_us = 0, indexer_us = 0, recurrent_us = 0;  // more, by kind
-  double collective_us = 0;               // per collective of two or more devices
-  double token_us = 0;                    // per token, spread over all blocks
-  double step_us = 0;                     // per step: scheduling, sampling
-  double sequence_us = 0, prompt_us = 0;  // per step and sequence; per prompt
+  double collective_us = 0;  // per collective of two or more devices
+  double token_us = 0;       // per token, spread over all blocks
+  double step_us = 0;        // per step: scheduling, sampling
+  double sequence_us = 0;    // per step and sequence
+  // Least time of a block in a step with prompts, which the host launches kernel by kernel.
+  double host_block_us = 0, host_expert_us = 0, host_latent_us = 0;
 };
 /// Calibrated constants for GPUs (and, for want of better, TPUs), the profile's own numbers
 /// otherwise.
@@ -133,6 +135,7 @@ class CostModel {
   TimeSplit part_time(const PartShape& part, int stage, const BatchShape& batch) const;
   double collective_us(const PartShape& part, int stage, double rows) const;
   double launch_us(const PartShape& part, int stage) const;
+  double host_us(const PartShape& part, int stage) const;
 
   ModelShape model_;
   Placement placement_;

@@ -51,6 +51,18 @@ TEST(Cost, ComputeLimitsALargeBatch) {
               0.01 * time.compute_us);
 }
 
+TEST(Cost, AShortPromptTakesTheHostsTime) {
+  const ModelShape model = model_named("Meta-Llama-3.1-8B");
+  const CostModel cost(model, even_placement(model, "B200", 1, {.tensor = 8}));
+  const Efficiency efficiency = efficiency_of(*find_hardware("B200"), shipped_calibration(), "", 8);
+  const double host_us = 2 * 32 * efficiency.host_block_us;
+  const double fixed_us = cost.stage_time(0, prefill_shape(16, 0)).total_us();
+  EXPECT_GE(fixed_us, host_us);
+  EXPECT_NEAR(cost.stage_time(0, prefill_shape(32, 0)).total_us(), fixed_us, 0.01 * fixed_us);
+  EXPECT_LT(cost.stage_time(0, decode_shape(1, 16)).total_us(), host_us);  // one graph
+  EXPECT_GT(cost.stage_time(0, prefill_shape(8192, 0)).total_us(), 1.5 * fixed_us);
+}
+
 TEST(Cost, StagesAndHopsAddUp) {
   const ModelShape model = model_named("Kimi-K3");
   const CostModel one(model, even_placement(model, "CS-3", 1));

@@ -203,35 +203,25 @@ FitInput fit_input(const std::vector<SiliconPoint>& points, double most_concurre
 
 Calibration fit_calibration(FitInput& input, const std::vector<bool>& use,
                             const Calibration& start) {
-  std::vector<size_t> ids, first_ids;
+  std::vector<size_t> ids, all(kConstants);
   for (size_t i = 0; i < input.points.size(); ++i) {
     if (use[i]) ids.push_back(i);
   }
-  std::vector<size_t> token(kFirstToken), first(kConstants - kFirstToken);
-  std::iota(token.begin(), token.end(), size_t{0});
-  std::iota(first.begin(), first.end(), size_t{kFirstToken});
-  Calibration fitted =
-      Fit(token, ids.size(), [&](const Calibration& at) {
-        Vector r;
-        for (size_t i : ids) {
-          r.push_back(std::log(input.costs[i].predict(at).tpot_ms / input.points[i].row.tpot_ms));
-        }
-        return r;
-      }).run(start);
-  for (size_t i : ids) {
-    if (input.costs[i].predict(fitted).ttft_ms > 0 && input.points[i].row.ttft_ms > 0) {
-      first_ids.push_back(i);
-    }
-  }
-  return Fit(first, first_ids.size(),
+  std::iota(all.begin(), all.end(), size_t{0});
+  return Fit(all, ids.size(),
              [&](const Calibration& at) {
                Vector r;
-               for (size_t i : first_ids) {
-                 r.push_back(input.costs[i].predict(at).ttft_ms / input.points[i].row.ttft_ms - 1);
+               for (size_t i : ids) {
+                 const SiliconPrediction p = input.costs[i].predict(at);
+                 const SiliconRow& row = input.points[i].row;
+                 r.push_back(std::log(p.tpot_ms / row.tpot_ms));
+                 if (p.ttft_ms > 0 && row.ttft_ms > 0) {
+                   r.push_back(p.ttft_ms / row.ttft_ms - 1);
+                 }
                }
                return r;
              })
-      .run(fitted);
+      .run(start);
 }
 
 ErrorStatistics statistics_of(std::vector<double> errors) {

@@ -30,7 +30,7 @@ struct FitInput {
 /// Points that can be priced and do not contradict each other.
 FitInput fit_input(const std::vector<SiliconPoint>& points, double most_concurrency);
 
-/// Robust least squares, first of log(predicted / measured) of the time per token, then of
+/// Robust least squares of log(predicted / measured) of the time per token, and of
 /// predicted / measured - 1 of the time to the first token, whose long tail upwards a logarithm
 /// would follow. Levenberg-Marquardt in the logarithms of the constants, drawn to their starts.
 /// `use[i]`: whether point i counts.

@@ -19,6 +19,8 @@ constexpr double kLastTtftLoad = 0.8;  // above it, no first-token time is promi
 constexpr double kUnknownWorkers = 4;  // decoding instances of a small disaggregated run
 constexpr double kMeanWait = 0.5;      // of the others' prompts, if all ask at once
 constexpr int kMaxDevices = 1 << 12;
+constexpr double kMeanLength = 0.9;  // of the longest, if lengths are uniform from 80 %
+constexpr double kFirstRound = 0.1;  // of the requests: each user asks ten times
 
 /// One line of CSV; quotes may hold commas. Advances `text` behind it.
 std::vector<std::string> next_line(std::string_view& text) {
@@ -134,6 +136,7 @@ SiliconRow read_row(const Line& line) {
                  .measured_on = {}};
   const std::string source = line.text("silicon_data_source");
   row.disaggregated = line.text("mode") == "disagg";
+  row.equal_lengths = source.find("data/") != source.npos;
   row.prompt = line.number("isl", 1e9);
   row.output = line.number("osl", 1e9);
   row.concurrency = number_after(source, "silicon_concurrency=");
@@ -197,6 +200,24 @@ WeightFormat format_of(const SiliconRow& row, const ModelShape& model) {
   const bool published_in_4_bits = model.published.expert < 1 && model.published.matrix >= 2;
   format.matrix = published_in_4_bits ? 2 : 1.25;  // attention at 16 bits, shared experts at 4
   return format;
+}
+
+/// Steps that a new request waits, on average, because the recipe of its run makes the engine
+/// collect requests (github.com/SemiAnalysisAI/InferenceX, benchmarks/, October 2025 to April
+/// 2026).
+double collecting_steps(const SiliconRow& row, const SiliconLayout& layout,
+                        const Hardware& hardware) {
+  if (row.equal_lengths) return 0;  // not one of its runs
+  const auto is = [&](const char* model) { return row.model.find(model) != row.model.npos; };
+  if (row.engine == "sglang" && hardware.find("peak_fp4") != nullptr) {
+    // --scheduler-recv-interval: on average, half of it is left.
+    if (is("GLM-5")) return row.precision == "fp8" ? 0 : 10 / 2;
+    return row.concurrency < 16 ? 10 / 2 : 30 / 2;
+  }
+  if (row.engine != "trtllm") return 0;
+  if (is("DeepSeek") && row.data > 1 && layout.data > 1) return 60;  // attention_dp timeout_iters
+  const bool is_short = row.prompt == 1024 && row.output == 1024;
+  return is("Llama-3.1-70B") && is_short && layout.tensor < 8 ? 20 : 0;  // batch_wait_timeout_iters
 }
 
 int bits_of(const std::string& precision) {
@@ -289,17 +310,23 @@ std::optional<SiliconCost> SiliconCost::make(const SiliconRow& row, std::string&
 
 SiliconCost::SiliconCost(const SiliconRow& row, CostModel cost, const SiliconLayout& layout)
     : row_(row), cost_(std::move(cost)), layout_(layout) {
+  const double mean = row.equal_lengths ? 1 : kMeanLength;
+  prompt_ = mean * row.prompt;
+  output_ = mean * row.output;
   per_instance_ = running_ = std::max(1.0, row.concurrency / layout.instances);
-  // Short of room, an engine keeps its cache in 8 bits if it keeps its weights in them.
-  const double context = row.prompt + row.output / 2;
-  const StageMemory one = cost_.memory(0, 1, context);
+  const double fit = sequences_that_fit(prompt_ + output_ / 2);
+  if (fit > 1) running_ = std::min(per_instance_, fit);
+  load_ = per_instance_ / sequences_that_fit(prompt_ + output_);
+}
+
+double SiliconCost::sequences_that_fit(double positions) const {
+  const StageMemory one = cost_.memory(0, 1, positions);
   double bytes = one.cache_bytes;
   if (cost_.placement().compute_bits < 16) {
-    bytes *= cache_bytes(cost_.model(), context, CacheFormat::k8Bit) /
-             cache_bytes(cost_.model(), context, CacheFormat::k16Bit);
+    bytes *= cache_bytes(cost_.model(), positions, CacheFormat::k8Bit) /
+             cache_bytes(cost_.model(), positions, CacheFormat::k16Bit);
   }
-  const double room = one.usable_bytes - one.weights_bytes;
-  if (room > bytes) running_ = std::clamp(per_instance_, 1.0, std::max(1.0, room / bytes));
+  return std::max(0.0, one.usable_bytes - one.weights_bytes) / bytes;
 }
 
 int SiliconCost::guesses() const {
@@ -307,10 +334,26 @@ int SiliconCost::guesses() const {
   return row_.engine == "sglang" ? 2 : layout_.data > 1 ? 1 : 3;
 }
 
+double SiliconCost::first_token_us(const Calibration& calibration, double step_us) const {
+  // Mixers with sequences of their own compute a prompt each at a time.
+  BatchShape prompts = prefill_shape(prompt_, 0);
+  for (int i = 1; i < layout_.data; ++i) prompts += prefill_shape(prompt_, 0);
+  const double own_us = cost_.latency_us(prompts);
+  // Who asks with others waits for half of them: all in the first round; later, as lengths differ,
+  // nobody. Requests of equal lengths end together and stay in step, in bunches.
+  const double users = running_ / layout_.data;
+  const double bunch = std::min(users, calibration.by_engine(kFirstTokenBunch, row_.engine));
+  double others = kFirstRound * std::max(0.0, users - 1);
+  if (row_.equal_lengths) others += std::max(0.0, bunch - 1);
+  const double steps = calibration.by_engine(kFirstTokenSteps, row_.engine) +
+                       collecting_steps(row_, layout_, *cost_.placement().groups[0].hardware);
+  return calibration.values[kFirstToken] + steps * step_us + own_us * (1 + kMeanWait * others);
+}
+
 SiliconPrediction SiliconCost::predict(const Calibration& calibration) {
   cost_.calibrate(calibration);
   const auto& constant = calibration.values;
-  const double context = row_.prompt + row_.output / 2;
+  const double context = prompt_ + output_ / 2;
   const BatchShape decode = decode_shape(running_, context, 1 + guesses());
   const double plain_us = cost_.latency_us(decode);
   const double draft = guesses() * 2 / double(cost_.model().blocks.size());  // a layer each
@@ -318,7 +361,7 @@ SiliconPrediction SiliconCost::predict(const Calibration& calibration) {
   double accepted = 1;
   for (int i = 1; i <= guesses(); ++i) accepted += std::pow(constant[kAccepted], i);
 
-  const BatchShape prompt = prefill_shape(row_.prompt, 0);
+  const BatchShape prompt = prefill_shape(prompt_, 0);
   const double alone_us = cost_.latency_us(prompt), others = running_ - 1;
   double per_token_us = step_us / accepted;
   if (!row_.disaggregated) {
@@ -326,25 +369,16 @@ SiliconPrediction SiliconCost::predict(const Calibration& calibration) {
     // meets the others' prompts in the share of the time that it does not wait for its own:
     // answer = decoding + prompts x answer / (answer + waiting).
     const double prompt_us = cost_.latency_us(decode + prompt) - plain_us;
-    const double decoding = row_.output * per_token_us, prompts = others * prompt_us;
+    const double decoding = output_ * per_token_us, prompts = others * prompt_us;
     const double waiting = alone_us + kMeanWait * prompts;
     const double half = (decoding + prompts - waiting) / 2;
-    per_token_us = (half + std::sqrt(half * half + decoding * waiting)) / row_.output;
+    per_token_us = (half + std::sqrt(half * half + decoding * waiting)) / output_;
   }
 
-  SiliconPrediction prediction{.tpot_ms = per_token_us / 1e3};
-  const StageMemory memory = cost_.memory(0, 1, row_.prompt + row_.output);
-  const double room = memory.usable_bytes - memory.weights_bytes;
-  prediction.load = room > 0 ? per_instance_ * memory.cache_bytes / room : 2;
-  if (prediction.load > kLastTtftLoad) return prediction;
+  SiliconPrediction prediction{.tpot_ms = per_token_us / 1e3, .load = load_};
+  if (load_ > kLastTtftLoad) return prediction;
   if (row_.disaggregated) return prediction;  // how many devices compute prompts is not recorded
-  const double queue =
-      constant[kFirstTokenQueue] * std::pow(std::max(others, 0.0), constant[kFirstTokenQueuePower]);
-  prediction.ttft_ms =
-      (constant[kFirstToken] +
-       calibration.by_engine(kFirstTokenSteps, row_.engine) * per_token_us * accepted +
-       calibration.by_engine(kFirstTokenPrompt, row_.engine) * alone_us * (1 + queue)) /
-      1e3;
+  prediction.ttft_ms = first_token_us(calibration, per_token_us * accepted) / 1e3;
   return prediction;
 }
 

@@ -15,7 +15,8 @@ namespace sluice {
 struct SiliconRow {
   std::string id, model, system, engine, engine_version, precision, measured_on;
   bool disaggregated = false;     // prefill on other devices
-  double prompt = 0, output = 0;  // tokens
+  bool equal_lengths = false;     // of all requests; otherwise 80 to 100 % of these
+  double prompt = 0, output = 0;  // tokens, at most
   double concurrency = 0;         // requests in flight, of all instances; 0: not recorded
   int tensor = 1, data = 1;       // columns as they are; see layout_of()
   int expert_tensor = 1, expert = 1;
@@ -27,7 +28,8 @@ struct SiliconRow {
 /// Rows of a CSV whose header names the columns `id`, `model_path`, `system`, `backend`, `mode`,
 /// `isl`, `osl` and those of the layout, in any order; others are ignored. Whether a run used its
 /// model's prediction layer is not recorded: read_silicon() infers it from the engine's version,
-/// and takes copies of a run that is labelled DeepSeek-V3 as plain.
+/// and takes copies of a run that is labelled DeepSeek-V3 as plain. Runs of aiconfigurator itself
+/// (those whose source is a file in its data/) ask for equal lengths.
 /// Throws kInvalidInput naming line and column.
 std::vector<SiliconRow> read_silicon(std::string_view csv, const std::string& what);
 
@@ -40,7 +42,7 @@ SiliconLayout layout_of(const SiliconRow& row, int devices_per_node, bool has_ex
 
 struct SiliconPrediction {
   double tpot_ms = 0, ttft_ms = 0;  // 0: not predicted
-  double load = 0;                  // requests in flight / those that fit at once
+  double load = 0;                  // requests in flight / those whose caches fit at once
 };
 
 /// A row made ready to be predicted with any constants.
@@ -54,14 +56,20 @@ class SiliconCost {
  private:
   SiliconCost(const SiliconRow& row, CostModel cost, const SiliconLayout& layout);
 
+  /// In the memory of an instance, whose cache has 8 bits if its weights have no more.
+  double sequences_that_fit(double positions) const;
   /// Of the prediction layer per step, as the engines' recipes set them.
   int guesses() const;
+  /// Mean time to the first token, if the steps of a request that decodes take `step_us`.
+  double first_token_us(const Calibration& calibration, double step_us) const;
 
   SiliconRow row_;
   CostModel cost_;
   SiliconLayout layout_;
-  double per_instance_ = 1;  // requests in flight
-  double running_ = 1;       // of them, those that the memory has room for
+  double prompt_ = 1, output_ = 1;  // tokens, on average
+  double per_instance_ = 1;         // requests in flight
+  double running_ = 1;              // of them, those that the memory has room for
+  double load_ = 0;
 };
 
 }  // namespace sluice

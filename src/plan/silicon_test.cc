@@ -141,6 +141,62 @@ TEST(Silicon, OthersPromptsSlowShortAnswersMost) {
   EXPECT_LT(tpot(), long_answer);
 }
 
+/// First-token time of a row that `change` has changed.
+template <typename Change>
+double first_token_ms(Change change) {
+  SiliconRow r = read_silicon(kHeader + row("a", "meta-llama/Llama-3.1-70B", 8, 8, 1), "x")[0];
+  change(r);
+  std::string why;
+  return SiliconCost::make(r, why)->predict(shipped_calibration()).ttft_ms;
+}
+
+TEST(Silicon, OnlyTheFirstRoundQueuesUnlessLengthsAreEqual) {
+  const auto at = [](double users, bool equal_lengths, bool is_short) {
+    return first_token_ms([&](SiliconRow& r) {
+      r.prompt = is_short ? 1024 : 8192;
+      r.output = is_short ? 1024 : 8192;
+      r.concurrency = users;
+      r.equal_lengths = equal_lengths;
+    });
+  };
+  // A tenth of the requests waits for half of 15 others: 75 % more than a prompt takes.
+  EXPECT_NEAR(at(16, false, false) / at(1, false, false), 1.75, 0.15);
+  EXPECT_GT(at(16, true, false), 1.2 * at(16, false, false));
+  EXPECT_LT(at(16, true, false), 9 * at(1, true, false));
+}
+
+TEST(Silicon, FilesOfAiconfiguratorsOwnRunsAskForEqualLengths) {
+  const std::string own =
+      "a,source_file=data/h200/rows.csv; silicon_concurrency=8,vllm,1,m,h200_sxm,"
+      "fp8,agg,1024,1024,8,8,1,1,8,1,,,,1,1\n";
+  const std::vector<SiliconRow> rows = read_silicon(kHeader + own + row("b", "m", 8, 8, 1), "x");
+  EXPECT_TRUE(rows[0].equal_lengths);
+  EXPECT_FALSE(rows[1].equal_lengths);
+}
+
+TEST(Silicon, RecipesThatCollectRequestsDelayThem) {
+  const auto sglang = [](const char* system, double users, bool equal_lengths) {
+    return first_token_ms([&](SiliconRow& r) {
+      r.engine = "sglang";
+      r.system = system;
+      r.concurrency = users;
+      r.equal_lengths = equal_lengths;
+    });
+  };
+  // From 16 users on, ten steps more; not on GPUs without arithmetic of 4 bits.
+  const double jump = sglang("b200_sxm", 16, false) - sglang("b200_sxm", 15, false);
+  EXPECT_GT(jump, 10 * 5);
+  EXPECT_LT(sglang("h200_sxm", 16, false) - sglang("h200_sxm", 15, false), jump / 4);
+  EXPECT_LT(sglang("b200_sxm", 16, true) - sglang("b200_sxm", 15, true), jump / 2);
+  const auto trtllm = [](int tensor) {
+    return first_token_ms([&](SiliconRow& r) {
+      r.engine = "trtllm";
+      r.tensor = tensor;
+    });
+  };
+  EXPECT_GT(trtllm(4), 2 * trtllm(8));
+}
+
 TEST(Silicon, UnknownEnginesGetTheMeanOfTheKnown) {
   const Calibration& c = shipped_calibration();
   double low = 1e9, high = 0;
