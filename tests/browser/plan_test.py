@@ -31,6 +31,11 @@ def short(value):
     return f"{value:,.{digits}f}"
 
 
+def shorts(value):
+    """As the page may write a number that JSON has rounded to four decimals."""
+    return {short(value - 5e-5), short(value + 5e-5)}
+
+
 class PlanCase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -73,11 +78,11 @@ class PlanCase(unittest.TestCase):
 
 class AnswerTest(PlanCase):
     def check(self, best):
-        self.assertEqual(self.tile("One user"), short(best["tokens_per_s_per_user"]))
-        self.assertEqual(self.tile("All users"), short(best["tokens_per_s"]))
-        self.assertEqual(self.tile("First token, alone"), short(best["first_token_ms"]))
-        self.assertEqual(self.tile("Price of output"), short(best["usd_per_mtok"]))
-        self.assertEqual(self.tile("Energy"), short(best["joules_per_token"]))
+        self.assertIn(self.tile("One user"), shorts(best["tokens_per_s_per_user"]))
+        self.assertIn(self.tile("All users"), shorts(best["tokens_per_s"]))
+        self.assertIn(self.tile("First token, alone"), shorts(best["first_token_ms"]))
+        self.assertIn(self.tile("Price of output"), shorts(best["usd_per_mtok"]))
+        self.assertIn(self.tile("Energy"), shorts(best["joules_per_token"]))
         self.assertIn(best["plan"], self.page.text("#headline"))
 
     def test_grid_points_are_what_plan_prints(self):
