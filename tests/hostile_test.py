@@ -161,9 +161,9 @@ class ManyConnectionsTest(HostileCase):
     FLAGS = ("--max-users", N_STREAMS, "--cache-tokens", 64 << 10)
 
     def test_many_streams_all_progress(self):
-        body = json.dumps({"prompt": "x", "max_tokens": 200, "ignore_eos": True, "stream": True})
+        body = json.dumps({"prompt": "x", "max_tokens": 480, "ignore_eos": True, "stream": True})
         request = post(TEXT, body)
-        received, n_early = {}, 0
+        received = {}
         with selectors.DefaultSelector() as selector:
             for _ in range(self.N_STREAMS):
                 client = self.connect()
@@ -177,11 +177,10 @@ class ManyConnectionsTest(HostileCase):
                     received[key.fileobj] += key.fileobj.recv(1 << 16)
                     if b"[DONE]" not in received[key.fileobj]:
                         continue
-                    n_early += not all(b"data: " in text for text in received.values())
+                    # Nobody ends before everybody has begun.
+                    self.assertTrue(all(b"data: " in text for text in received.values()))
                     selector.unregister(key.fileobj)
-        self.assertTrue(all(text.count(b"data: {") > 100 for text in received.values()))
-        # Nobody waits for others to end, but for those who may have ended while requests were sent.
-        self.assertLess(n_early, self.N_STREAMS / 4)
+        self.assertTrue(all(text.count(b"data: {") > 240 for text in received.values()))
 
     def test_idle_and_slow_clients_cost_little(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
