@@ -158,7 +158,8 @@ class HttpServer::Impl {
   };
   using ConnectionPtr = std::shared_ptr<Connection>;
 
-  std::shared_ptr<Outbox> open_outbox(const HttpRequest &request, bool keep_alive, bool chunked);
+  std::shared_ptr<Outbox> open_outbox(Connection &c, const HttpRequest &request, bool keep_alive,
+                                      bool chunked);
   asio::awaitable<void> accept();
   asio::awaitable<void> serve(ConnectionPtr connection);
   asio::awaitable<bool> serve_one(const ConnectionPtr &connection);
@@ -284,7 +285,7 @@ asio::awaitable<bool> HttpServer::Impl::serve_one(const ConnectionPtr &connectio
   request.has_body = !parser.is_done();
   if (auto refusal = options_.admit ? options_.admit(request) : std::nullopt) {
     if (request.has_body) co_return co_await refuse(c, std::move(*refusal), request);
-    const auto outbox = open_outbox(request, parser.keep_alive(), true);
+    const auto outbox = open_outbox(c, request, parser.keep_alive(), true);
     outbox->respond(std::move(*refusal));
     co_return co_await answer(c, outbox);
   }
@@ -293,7 +294,8 @@ asio::awaitable<bool> HttpServer::Impl::serve_one(const ConnectionPtr &connectio
     co_return false;
   }
   if (!co_await read_body(c, parser, request)) co_return false;
-  const auto outbox = open_outbox(request, parser.keep_alive(), parser.get().version() >= kHttp11);
+  const auto outbox =
+      open_outbox(c, request, parser.keep_alive(), parser.get().version() >= kHttp11);
   request.body = std::move(parser.get().body());
   try {
     options_.handle(std::move(request), outbox->handle());
@@ -303,12 +305,13 @@ asio::awaitable<bool> HttpServer::Impl::serve_one(const ConnectionPtr &connectio
   co_return co_await answer(c, outbox);
 }
 
-std::shared_ptr<Outbox> HttpServer::Impl::open_outbox(const HttpRequest &request, bool keep_alive,
-                                                      bool chunked) {
+std::shared_ptr<Outbox> HttpServer::Impl::open_outbox(Connection &c, const HttpRequest &request,
+                                                      bool keep_alive, bool chunked) {
   const std::string id = request.request_id.empty() ? make_request_id("") : request.request_id;
   return std::make_shared<Outbox>(io_, Outbox::Frame{.keep_alive = keep_alive && !draining_,
                                                      .chunked = chunked,
                                                      .head_only = request.method == "HEAD",
+                                                     .socket = c.socket.native_handle(),
                                                      .request_id = id,
                                                      .on_status = options_.on_status});
 }
@@ -378,12 +381,17 @@ asio::awaitable<bool> HttpServer::Impl::answer(Connection &c,
 asio::awaitable<void> HttpServer::Impl::write(Connection &c,
                                               const std::shared_ptr<Outbox> &outbox) {
   const auto silence = std::chrono::milliseconds(int64_t(options_.silence_s * 1e3));
+  auto quiet_since = Clock::now();
   while (!outbox->done()) {
     const std::string bytes = outbox->take();
     if (bytes.empty()) {
-      outbox->wake().expires_after(silence);
+      quiet_since = std::max(quiet_since, outbox->last_write());
+      outbox->wake().expires_at(quiet_since + silence);
       const auto [error] = co_await outbox->wake().async_wait(kAwait);
-      if (!error) outbox->tell_silence();
+      if (!error && outbox->last_write() <= quiet_since) {
+        outbox->tell_silence();
+        quiet_since = Clock::now();
+      }
       continue;
     }
     c.deadline = in_seconds(options_.write_s);
@@ -420,7 +428,7 @@ asio::awaitable<void> HttpServer::Impl::watch(Connection &c,
 /// false.
 asio::awaitable<bool> HttpServer::Impl::refuse(Connection &c, HttpResponse response,
                                                const HttpRequest &request) {
-  const auto outbox = open_outbox(request, false, true);
+  const auto outbox = open_outbox(c, request, false, true);
   outbox->respond(std::move(response));
   co_await write(c, outbox);
   co_await linger(c);

@@ -1,6 +1,7 @@
 #include "serve/http_outbox.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/status.hpp>
@@ -105,7 +106,9 @@ void Outbox::push(std::string bytes, bool is_last) {
   {
     const std::lock_guard lock(mutex_);
     if (ended_ || gone_) return;
+    if (!is_last && write_at_once(bytes)) return;
     ended_ = is_last;
+    writer_waits_ = false;
     queued_bytes_ += bytes.size();
     if (!bytes.empty()) queue_.push_back(std::move(bytes));
     if (is_last) {
@@ -120,6 +123,17 @@ void Outbox::push(std::string bytes, bool is_last) {
     if (gone) gone();
     self->wake_.cancel();
   });
+}
+
+/// Spares the server's thread a wake-up: while it waits for something to take, the socket is ours.
+/// False if bytes are left to be queued.
+bool Outbox::write_at_once(std::string& bytes) {
+  if (!writer_waits_) return false;
+  const ssize_t n = ::send(frame_.socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (n <= 0) return false;  // an error is met again, and told, by the server's thread
+  last_write_ = Clock::now();
+  bytes.erase(0, size_t(n));
+  return bytes.empty();
 }
 
 void Outbox::on_disconnect(std::function<void()> gone) {
@@ -141,11 +155,18 @@ void Outbox::on_silence(std::function<void()> silent) {
 
 std::string Outbox::take() {
   const std::lock_guard lock(mutex_);
+  writer_waits_ = queue_.empty();
   if (queue_.empty()) return "";
+  last_write_ = Clock::now();
   std::string bytes = std::move(queue_.front());
   queue_.pop_front();
   queued_bytes_ -= bytes.size();
   return bytes;
+}
+
+std::chrono::steady_clock::time_point Outbox::last_write() {
+  const std::lock_guard lock(mutex_);
+  return last_write_;
 }
 
 bool Outbox::done() {
@@ -158,6 +179,7 @@ void Outbox::disconnect() {
   {
     const std::lock_guard lock(mutex_);
     gone_ = true;
+    writer_waits_ = false;
     on_silent_ = nullptr;
     gone = std::exchange(on_gone_, nullptr);
   }

@@ -3,6 +3,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -19,6 +20,7 @@ class Outbox final : public HttpExchange, public std::enable_shared_from_this<Ou
     bool keep_alive = true;
     bool chunked = true;  // HTTP/1.1; an older client reads a stream to the end of the connection
     bool head_only = false;
+    int socket = -1;  // descriptor; open while the server's thread waits for something to take
     std::string request_id;
     std::function<void(int status)> on_status = nullptr;
   };
@@ -39,6 +41,8 @@ class Outbox final : public HttpExchange, public std::enable_shared_from_this<Ou
 
   /// The next bytes to write; empty if there are none now.
   std::string take();
+  /// When bytes were last taken or written.
+  std::chrono::steady_clock::time_point last_write();
   /// Everything was taken and nothing will follow.
   bool done();
   bool keep_alive() const { return frame_.keep_alive; }
@@ -49,9 +53,12 @@ class Outbox final : public HttpExchange, public std::enable_shared_from_this<Ou
   boost::asio::steady_timer& wake() { return wake_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   bool begin(int status, bool streaming);
   std::string head(int status, const std::string& content_type) const;
   void push(std::string bytes, bool is_last);
+  bool write_at_once(std::string& bytes);
   void abandon();
 
   const Frame frame_;
@@ -60,6 +67,8 @@ class Outbox final : public HttpExchange, public std::enable_shared_from_this<Ou
   std::mutex mutex_;
   std::deque<std::string> queue_;
   size_t queued_bytes_ = 0;
+  Clock::time_point last_write_ = Clock::now();
+  bool writer_waits_ = false;  // and nothing is queued
   bool started_ = false, streaming_ = false, ended_ = false, gone_ = false;
   std::function<void()> on_gone_, on_silent_;
 };

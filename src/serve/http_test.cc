@@ -52,6 +52,11 @@ class Client {
     seen_.erase(0, cut);
     return result;
   }
+  std::string read(size_t n) {
+    std::string bytes(n, ' ');
+    bytes.resize(size_t(std::max<ssize_t>(recv(fd_, bytes.data(), n, MSG_WAITALL), 0)));
+    return std::exchange(seen_, "") + bytes;
+  }
   std::string read_all() { return read_until("\r\n\r\n<never>"); }
 
  private:
@@ -59,7 +64,8 @@ class Client {
   std::string seen_;
 };
 
-/// A server with a few routes: /echo, /stream (ended by the test), /drop.
+/// A server with a few routes: /echo, /stream (ended by the test), /drop, /hold (holds the
+/// server's thread up until `hold_` is false).
 class HttpTest : public testing::Test {
  protected:
   void start(HttpOptions options = {}) {
@@ -70,6 +76,11 @@ class HttpTest : public testing::Test {
     };
     options.handle = [this](HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
       if (request.path == "/drop") return;
+      if (request.path == "/hold") {
+        held_ = true;
+        held_.notify_all();
+        hold_.wait(true);
+      }
       if (request.path == "/stream" || request.path == "/wait") {
         exchange->on_disconnect([this] { ++n_gone_; });
         if (request.path == "/stream") exchange->start_stream();
@@ -112,11 +123,24 @@ class HttpTest : public testing::Test {
   std::mutex mutex_;
   std::shared_ptr<HttpExchange> open_;
   std::atomic<int> n_gone_ = 0;
+  std::atomic<bool> held_ = false, hold_ = true;
 };
 
 std::string post(const std::string& path, const std::string& body, const std::string& more = "") {
   return fmt::format("POST {} HTTP/1.1\r\nHost: x\r\n{}Content-Length: {}\r\n\r\n{}", path, more,
                      body.size(), body);
+}
+
+/// The text of a chunked body.
+std::string dechunked(const std::string& body) {
+  std::string text;
+  for (size_t at = 0; at < body.size();) {
+    const size_t size = std::stoul(body.substr(at, 8), nullptr, 16);
+    at = body.find("\r\n", at) + 2;
+    text += body.substr(at, size);
+    at += size + 2;
+  }
+  return text;
 }
 
 const std::string kGet = "GET /echo?a=1 HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -206,6 +230,25 @@ TEST_F(HttpTest, BreaksTheSilence) {
   client.send(post("/stream", "{}"));
   const auto exchange = wait_for_exchange();
   EXPECT_TRUE(client.read_until(": silence\n\n").ends_with(": silence\n\n"));
+}
+
+TEST_F(HttpTest, NothingOvertakesWhatTheSocketDidNotTake) {
+  start();
+  Client client(server_->port()), other(server_->port());
+  client.send(post("/stream", "{}"));
+  const auto exchange = wait_for_exchange();
+  client.read_until("\r\n\r\n");
+  other.send(post("/hold", "{}"));  // the server's thread is away while we write
+  held_.wait(false);
+  const std::string large = "data: " + std::string(16 << 20, 'x') + "\n\n";
+  exchange->send(large);
+  std::string body = client.read(1 << 20);  // now there is room again
+  exchange->send("data: after\n\n");
+  exchange->finish();
+  hold_ = false;
+  hold_.notify_all();
+  body += client.read_until("\r\n0\r\n\r\n");
+  EXPECT_TRUE(dechunked(body) == large + "data: after\n\n");
 }
 
 /// Says "still here" whenever there was silence.
