@@ -29,7 +29,6 @@ namespace {
 
 constexpr int64_t kCols = 768, kRows = 1536;  // about half a megabyte in 4 bits
 constexpr int64_t kFewRows = 256;
-constexpr int kRounds = 5;
 constexpr double kLeastUs = 2000;  // of one measurement
 constexpr double kMostWork = 2e9;  // rows x bytes: many rows compute, wherever the bytes are
 constexpr int kWarmUps = 3;        // until a cache has made up its mind what to keep
@@ -143,6 +142,8 @@ class Meter {
     std::vector<CacheStorage> layers;
     for (double bytes = 0; bytes < kCold; bytes += double(layers.back().bytes())) {
       layers.emplace_back(spec, CachePools{.n_pages = n_pages * n_sequences}, options_.cache_f16);
+      // What was never written would be one page of zeros that every cache holds.
+      for (int p = 1; p < n_pages * n_sequences; ++p) layers.back().copy_page(0, p);
     }
     std::vector<std::vector<int32_t>> pages(static_cast<size_t>(n_sequences));
     std::vector<int32_t> positions;
@@ -338,8 +339,10 @@ void measure_matmuls(Meter& meter, const CalibrateOptions& options, HostProfile&
   }
 }
 
-HostProfile measure_once(const CalibrateOptions& options,
-                         const std::function<void(double)>& progress) {
+}  // namespace
+
+HostProfile calibrate_once(const CalibrateOptions& options,
+                           const std::function<void(double)>& progress) {
   HostProfile host;
   host.isa = kernels().isa;
   host.threads = options.threads;
@@ -359,14 +362,12 @@ HostProfile measure_once(const CalibrateOptions& options,
   return host;
 }
 
-}  // namespace
-
 HostProfile calibrate(const CalibrateOptions& options,
                       const std::function<void(double)>& progress) {
   std::vector<HostProfile> rounds;
-  for (int r = 0; r < kRounds; ++r) {
-    rounds.push_back(measure_once(options, [&](double share) {
-      if (progress) progress((r + share) / kRounds);
+  for (int r = 0; r < kCalibrationRounds; ++r) {
+    rounds.push_back(calibrate_once(options, [&](double share) {
+      if (progress) progress((r + share) / kCalibrationRounds);
     }));
   }
   HostProfile host = median_of(rounds);

@@ -19,6 +19,12 @@ struct CalibrateOptions {
   std::vector<double> footprints;  // bytes of matrices that are read again and again
 };
 
+constexpr int kCalibrationRounds = 5;
+
+/// One round, without the bandwidth of reading.
+HostProfile calibrate_once(const CalibrateOptions& options,
+                           const std::function<void(double)>& progress);
+
 /// Measures everything in several rounds and takes the medians. `progress` hears the share that is
 /// done.
 HostProfile calibrate(const CalibrateOptions& options,

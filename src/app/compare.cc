@@ -21,26 +21,29 @@ struct CompareOptions {
 
   ModelOptions model;
   std::string users = "1,8", host;
-  int prompt = 64, output = 128, requests = 3;
+  int prompt = 64, output = 128, requests = 2;
   bool json = false;
 };
 
 bool parse(CompareOptions& o, int argc, char** argv) {
   CLI::App app;
-  set_help(app, "compare", "[flags]",
-           "Runs a plan on this machine and simulates it, under the same load: --users who each "
-           "ask --requests times. Prints measured and predicted times side by side, and whether "
-           "the scheduler formed the same batches. The prediction knows the machine only from "
-           "operations measured one by one (sluice calibrate), never from a run of the model.",
-           {"sluice compare", "sluice compare --stages 3 --users 1,8 --json",
-            "sluice compare --model model.gguf --host host.json"});
+  set_help(
+      app, "compare", "[flags]",
+      "Runs a plan on this machine and simulates it, under the same load: --users who each "
+      "ask --requests times. Prints measured and predicted times side by side, and whether "
+      "the scheduler formed the same batches. The prediction knows the machine only from "
+      "operations measured one by one (sluice calibrate), never from a run of the model. Measuring "
+      "and running take turns, five times, and medians count.",
+      {"sluice compare", "sluice compare --stages 3 --users 1,8 --json",
+       "sluice compare --model model.gguf --host host.json"});
   add_text(app, "--users", "N,N,...", o.users, "users at once; a row for each (default 1,8)")
       ->group("Load");
   add_integer(app, "--prompt", o.prompt, 1, 1 << 20, "tokens of a prompt (default 64)")
       ->group("Load");
   add_integer(app, "--output", o.output, 2, 1 << 20, "tokens of an answer (default 128)")
       ->group("Load");
-  add_integer(app, "--requests", o.requests, 1, 10000, "of each user (default 3)")->group("Load");
+  add_integer(app, "--requests", o.requests, 1, 10000, "of each user and round (default 2)")
+      ->group("Load");
   add_text(app, "--host", "FILE", o.host,
            "a profile of sluice calibrate (default: measured now, for this model alone)")
       ->group("Prediction");
@@ -61,7 +64,9 @@ class RealClock : public LoadClock {
 
 struct Row {
   int users = 0;
-  SimReport real, simulated;
+  std::vector<SimReport> rounds;
+  std::vector<BatchLog> logs;     // of each round
+  SimReport measured, simulated;  // measured: the round with the median TPOT
   size_t n_batches = 0;
   bool same_batches = false;
 };
@@ -71,7 +76,7 @@ class Comparison {
   Comparison(const CompareOptions& options, int max_users)
       : o_(options), runtime_(options.model), model_(make_model(runtime_.checkpoint())) {
     host_model_ = describe_for_host(*model_, runtime_.checkpoint(), o_.model.i8());
-    host_ = o_.host.empty() ? measure() : read(o_.host);
+    if (!o_.host.empty()) host_ = read(o_.host);
     const int64_t tokens = int64_t(max_users) * (o_.prompt + o_.output + 2 * kPageTokens);
     pools_.n_pages = int(std::min<int64_t>(2 * tokens / kPageTokens, 1 << 24));
     for (const PlacedBlock& placed : model_->blocks) {
@@ -88,25 +93,45 @@ class Comparison {
                                                            .default_cores = runtime_.cores()});
   }
 
-  Row run(int users) {
-    Row row;
-    row.users = users;
-    BatchLog real, simulated;
-    serve(users, 1, nullptr);  // touches code and memory once
-    row.real = serve(users, o_.requests, &real);
-    Workload workload = load(users, o_.requests);
-    const HostCost cost(host_, host_model_, runtime_.plan());
-    const SimRoute route = SimRoute::of(runtime_.plan(), runtime_.cores());
-    row.simulated = simulate(route, cost, workload, sim_options(users, &simulated));
-    row.n_batches = real.size();
-    row.same_batches = real == simulated;
-    return row;
+  /// Measuring and running take turns, so that both see the machine in the same moods.
+  std::vector<Row> run(const std::vector<int32_t>& users) {
+    Progress progress("compare", o_.json || o_.model.quiet);
+    std::vector<HostProfile> rounds;
+    std::vector<Row> rows;
+    for (const int n : users) {
+      rows.emplace_back().users = n;
+      serve(n, 1, nullptr);  // touches code and memory once
+    }
+    for (int r = 0; r < kCalibrationRounds; ++r) {
+      const auto update = [&](double share) { progress.update((r + share) / kCalibrationRounds); };
+      if (o_.host.empty()) rounds.push_back(calibrate_once(calibration(), update));
+      for (Row& row : rows) {
+        row.rounds.push_back(serve(row.users, o_.requests, &row.logs.emplace_back()));
+      }
+      update(1);
+    }
+    progress.clear();
+    if (o_.host.empty()) host_ = median_of(rounds);
+    for (Row& row : rows) predict(row);
+    return rows;
   }
 
   const Runtime& runtime() const { return runtime_; }
 
  private:
-  HostProfile measure() const {
+  void predict(Row& row) const {
+    Workload workload = load(row.users, o_.requests);
+    const HostCost cost(host_, host_model_, runtime_.plan());
+    const SimRoute route = SimRoute::of(runtime_.plan(), runtime_.cores());
+    BatchLog log;
+    row.simulated = simulate(route, cost, workload, sim_options(row.users, &log));
+    row.n_batches = log.size();
+    row.same_batches = std::ranges::all_of(row.logs, [&](const BatchLog& l) { return l == log; });
+    std::ranges::sort(row.rounds, {}, [](const SimReport& report) { return report.tpot_ms.p50; });
+    row.measured = row.rounds[row.rounds.size() / 2];
+  }
+
+  CalibrateOptions calibration() const {
     const std::vector<int>& own = runtime_.plan().stages.front().cores;
     CalibrateOptions c;
     c.threads = own.empty() ? runtime_.n_threads() : int(own.size());
@@ -115,8 +140,7 @@ class Comparison {
     c.cache_f16 = o_.model.cache_f16();
     c.types = parse_types(matrix_types(host_model_));
     c.footprints = {std::max(host_model_.bytes, 1e6)};
-    Progress progress("calibrate", o_.json || o_.model.quiet);
-    return calibrate(c, [&](double share) { progress.update(share); });
+    return c;
   }
 
   static HostProfile read(const std::string& path) {
@@ -171,9 +195,9 @@ OrderedJson pair_to_json(double measured, double predicted) {
 
 OrderedJson row_to_json(const Row& row) {
   return {{"users", row.users},
-          {"tpot_ms", pair_to_json(row.real.tpot_ms.p50, row.simulated.tpot_ms.p50)},
-          {"ttft_ms", pair_to_json(row.real.ttft_ms.p50, row.simulated.ttft_ms.p50)},
-          {"output_tok_s", pair_to_json(row.real.output_tok_s, row.simulated.output_tok_s)},
+          {"tpot_ms", pair_to_json(row.measured.tpot_ms.p50, row.simulated.tpot_ms.p50)},
+          {"ttft_ms", pair_to_json(row.measured.ttft_ms.p50, row.simulated.ttft_ms.p50)},
+          {"output_tok_s", pair_to_json(row.measured.output_tok_s, row.simulated.output_tok_s)},
           {"batches", row.n_batches},
           {"same_batches", row.same_batches}};
 }
@@ -184,9 +208,9 @@ void print_line(int users, const char* what, double measured, double predicted) 
 }
 
 void print_row(const Row& row) {
-  print_line(row.users, "TPOT, ms, p50", row.real.tpot_ms.p50, row.simulated.tpot_ms.p50);
-  print_line(row.users, "TTFT, ms, p50", row.real.ttft_ms.p50, row.simulated.ttft_ms.p50);
-  print_line(row.users, "output tokens/s", row.real.output_tok_s, row.simulated.output_tok_s);
+  print_line(row.users, "TPOT, ms, p50", row.measured.tpot_ms.p50, row.simulated.tpot_ms.p50);
+  print_line(row.users, "TTFT, ms, p50", row.measured.ttft_ms.p50, row.simulated.ttft_ms.p50);
+  print_line(row.users, "output tokens/s", row.measured.output_tok_s, row.simulated.output_tok_s);
   fmt::print("{:>5}  {} batches, {}\n", row.users, row.n_batches,
              row.same_batches ? "the same in both" : "not the same in both");
 }
@@ -213,8 +237,7 @@ int compare_command(int argc, char** argv) {
                "error");
   }
   OrderedJson rows = OrderedJson::array();
-  for (const int n : users) {
-    const Row row = comparison.run(n);
+  for (const Row& row : comparison.run(users)) {
     if (o.json) {
       rows.push_back(row_to_json(row));
     } else {
