@@ -19,6 +19,7 @@ import time
 import unittest
 
 SLUICE, GOLDEN = "", Path()
+TIMEOUT_S = 6000 if "SLUICE_SANITIZED" in os.environ else 300
 COMMANDS = ["run", "chat", "serve", "bench", "inspect", "logits", "perplexity", "tokenize",
             "detokenize", "template", "pack", "simulate",
             "calibrate", "compare"]
@@ -49,7 +50,7 @@ def read_safetensors(path):
 def sluice(*arguments, stdin="", code=0, env=None):
     """Runs the binary, demands its exit code, returns (standard output, standard error)."""
     command = [SLUICE, *map(str, arguments)]
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300,
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT_S,
                           env=None if env is None else os.environ | env)
     if done.returncode != code:
         raise AssertionError(f"{' '.join(command)}: expected exit code {code}, got "

@@ -247,7 +247,7 @@ class BooksTest(unittest.TestCase):
         for command in [["usage"], ["usage", "--db", "/no/such.db"],
                         ["serve", "--port", "0", "--db", "/no/such/folder/x.db"]]:
             done = subprocess.run([serve_test.SLUICE, *command], capture_output=True, text=True,
-                                  timeout=60, env={})
+                                  timeout=60 * serve_test.PATIENCE, env={})
             self.assertIn(done.returncode, [1, 2])
             self.assertIn("db", done.stderr)
 

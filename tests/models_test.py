@@ -107,7 +107,7 @@ class ModelsTest(unittest.TestCase):
                 (["--model", model, "--api-key-file", write_file(self, "k seats=x")],
                  'line 1: seats: expected a number')]:
             done = subprocess.run([serve_test.SLUICE, "serve", "--port", "0", *flags], text=True,
-                                  capture_output=True, timeout=60)
+                                  capture_output=True, timeout=60 * serve_test.PATIENCE)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(message, done.stderr)
 
