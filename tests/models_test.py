@@ -19,7 +19,7 @@ from serve_test import CHAT, DEFAULT_MODEL, TEXT, USER, Server
 TIERS = {
     "gpt-5.6": "gpt-5.6-sol",
     "gpt-5.6-sol": {"model": "big", "effort": "high", "context": 300, "max_tokens": 7,
-                    "temperature": 0.25, "top_p": 0.5,
+                    "temperature": 0.25, "top_p": 0.5, "frequency_penalty": 2,
                     "price": {"input": 5, "cached": 0.5, "output": 30, "priority": 2}},
     "gpt-5.6-luna": {"model": "small"},
 }
@@ -78,6 +78,10 @@ class ModelsTest(unittest.TestCase):
             answer = server.post("/v1/responses",
                                  {"input": "Hi", "max_output_tokens": 1, "model": model})
             self.assertEqual((answer["temperature"], answer["top_p"]), sampling)
+            self.assertEqual(answer["frequency_penalty"], 2 if model == "gpt-5.6" else 0)
+        answer = server.post("/v1/responses", {"input": "Hi", "max_output_tokens": 1,
+                                               "model": "gpt-5.6", "frequency_penalty": 0})
+        self.assertEqual(answer["frequency_penalty"], 0)
 
     def test_a_tier_has_its_own_limits(self):
         server = self.start_two()

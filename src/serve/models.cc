@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <utility>
 
 #include "base/error.h"
@@ -16,16 +17,16 @@ constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", 
                                                       "high", "xhigh",   "max"};
 constexpr double kMaxPrice = 1e6;
 
-/// A number in [0, most].
-double read_number(const Config& config, std::string_view key, double most, double fallback) {
+double read_number(const Config& config, std::string_view key, double low, double high,
+                   double fallback) {
   const double value = config.number(key, fallback);
-  if (value >= 0 && value <= most) return value;
-  throw Error(ErrorCode::kInvalidInput, "{}: {}: expected a number from 0 to {}, got {}",
-              config.what(), key, most, value);
+  if (value >= low && value <= high) return value;
+  throw Error(ErrorCode::kInvalidInput, "{}: {}: expected a number from {} to {}, got {}",
+              config.what(), key, low, high, value);
 }
 
 double read_price(const Config& config, std::string_view key, double fallback) {
-  return read_number(config, key, kMaxPrice, fallback);
+  return read_number(config, key, 0, kMaxPrice, fallback);
 }
 
 /// Typing errors in a price list are not for the customer to find.
@@ -72,9 +73,21 @@ OrderedJson model_json(const std::string& name, const ServedModel& model) {
   return json;
 }
 
+void change_sampling(SamplingParams& s, const Config& config) {
+  const auto change = [&](std::string_view key, double low, double high, float& value) {
+    if (config.has(key)) value = float(read_number(config, key, low, high, 0));
+  };
+  change("temperature", 0, 2, s.temperature);
+  change("top_p", 0, 1, s.top_p);
+  if (config.has("top_k")) s.top_k = int(config.integer_in("top_k", 0, INT_MAX));
+  change("presence_penalty", -2, 2, s.presence_penalty);
+  change("frequency_penalty", -2, 2, s.frequency_penalty);
+}
+
 /// What a tier's entry says about `model`.
 void change(ServedModel& model, const Config& config) {
-  check_keys(config, {"model", "effort", "context", "max_tokens", "temperature", "top_p", "price"});
+  check_keys(config, {"model", "effort", "context", "max_tokens", "temperature", "top_p", "top_k",
+                      "presence_penalty", "frequency_penalty", "price"});
   model.effort = config.text("effort", model.effort);
   if (!model.effort.empty() &&
       std::find(kEfforts.begin(), kEfforts.end(), model.effort) == kEfforts.end()) {
@@ -85,10 +98,7 @@ void change(ServedModel& model, const Config& config) {
   if (config.has("max_tokens")) {
     model.max_tokens = config.integer_in("max_tokens", 1, model.context);
   }
-  if (config.has("temperature")) {
-    model.sampling.temperature = float(read_number(config, "temperature", 2, 0));
-  }
-  if (config.has("top_p")) model.sampling.top_p = float(read_number(config, "top_p", 1, 0));
+  change_sampling(model.sampling, config);
   if (config.has("price")) model.price = read_prices(config.object("price"));
 }
 

@@ -62,6 +62,8 @@ TEST(Models, SayWhatIsWrongWithTiers) {
             std::string::npos);
   EXPECT_NE(complaint(R"({"a": {"model": "big", "context": 5000}})").find("from 1 to 4096"),
             std::string::npos);
+  EXPECT_EQ(complaint(R"({"a": {"model": "big", "presence_penalty": 3}})"),
+            "tiers.json: a: presence_penalty: expected a number from -2 to 2, got 3");
   EXPECT_NE(complaint(R"({"a": {"model": "big", "price": {"input": -1}}})").find("input"),
             std::string::npos);
   EXPECT_NE(complaint(R"({"a": {}})").find("model: missing"), std::string::npos);

@@ -134,8 +134,9 @@ GenerationRequest read_generation(const Fields& body, const ServedModel& model,
   s.min_p = float(body.number("min_p", 0, 1).value_or(0));
   s.typical_p = float(body.number("typical_p", 0, 1).value_or(1));
   s.repetition_penalty = float(body.number("repetition_penalty", 0.01, 100).value_or(1));
-  s.presence_penalty = float(body.number("presence_penalty", -2, 2).value_or(0));
-  s.frequency_penalty = float(body.number("frequency_penalty", -2, 2).value_or(0));
+  s.presence_penalty = float(body.number("presence_penalty", -2, 2).value_or(s.presence_penalty));
+  s.frequency_penalty =
+      float(body.number("frequency_penalty", -2, 2).value_or(s.frequency_penalty));
   s.logit_bias = read_biases(body, model.vocab);
   const auto seed = body.integer("seed", INT64_MIN, INT64_MAX);
   s.seed = seed ? uint64_t(*seed) : random_bits();
