@@ -15,6 +15,7 @@
 #include "app/report.h"
 #include "app/runtime.h"
 #include "base/error.h"
+#include "plan/first_token.h"
 #include "plan/host.h"
 #include "plan/search.h"
 #include "plan/sim.h"
@@ -41,7 +42,7 @@ struct SimulateOptions {
   float spread = 0, think_s = 0;
   uint64_t seed = 1;
   // Serving
-  int max_users = 0, chunk = 512, cache_tokens = 0, max_context = 0;
+  int max_users = 0, chunk = 0, cache_tokens = 0, max_context = 0;
   std::string draft;
   bool no_prefix_cache = false;
   float max_ttft_ms = 0, max_tpot_ms = 0;
@@ -129,7 +130,8 @@ void add_serving_flags(CLI::App& app, SimulateOptions& o) {
   add_integer(app, "--max-users", o.max_users, 1, 1 << 20,
               "requests served at once (default: --users, or 4 per stage and at least 64)")
       ->group(serving);
-  add_integer(app, "--chunk", o.chunk, 1, 1 << 20, "most rows per batch (default 512)")
+  add_integer(app, "--chunk", o.chunk, 1, 1 << 20,
+              "most rows per batch (default: 8192 on the hardware of --plan, otherwise 512)")
       ->group(serving);
   add_integer(app, "--cache-tokens", o.cache_tokens, 1, 1 << 30,
               "tokens that the cache holds (default: enough for --max-users)")
@@ -199,9 +201,10 @@ Workload make_workload(const SimulateOptions& o) {
 
 SimOptions make_options(const SimulateOptions& o, const Workload& workload, const Stages& stages) {
   SimOptions s;
-  s.engine.chunk = o.chunk;
-  // On accelerators a row takes little next to a step.
-  if (o.host.empty() && !o.plan.empty()) s.engine.mixed_rows = o.chunk;
+  const bool on_accelerators = o.host.empty() && !o.plan.empty();
+  if (on_accelerators) s.engine.chunk = kPromptChunk;
+  if (o.chunk > 0) s.engine.chunk = o.chunk;
+  if (on_accelerators) s.engine.mixed_rows = s.engine.chunk;
   s.engine.max_sequences = o.max_users > 0 ? o.max_users
                            : o.users > 0   ? o.users
                                            : std::max(64, 4 * stages.route.n_servers);

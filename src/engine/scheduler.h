@@ -32,6 +32,10 @@ struct Emission {
   TokenEvent event;
 };
 
+/// Rows of a chunk of a prompt of `n_tokens` with `depth` batches under way: one chunk for each, so
+/// that the stages work on a single prompt at the same time.
+int prompt_share(int n_tokens, int depth);
+
 class Scheduler {
  public:
   /// Throws kInvalidInput for options out of range or pools without pages.

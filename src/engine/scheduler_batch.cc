@@ -240,13 +240,13 @@ bool Scheduler::constrain(Sequence& s, Masks& masks) {
   return true;
 }
 
+int prompt_share(int n_tokens, int depth) {
+  if (depth == 1) return n_tokens;
+  return std::max(round_up_to_page((n_tokens + depth - 1) / depth), 2 * kPageTokens);
+}
+
 int Scheduler::prefill_rows(const Sequence& s, int budget) const {
-  int n = std::min(s.n_pending(), budget);
-  if (depth_ > 1) {
-    // One chunk per batch under way, so that the stages work on a single prompt at the same time.
-    const int share = round_up_to_page((s.n_tokens() + depth_ - 1) / depth_);
-    n = std::min(n, std::max(share, 2 * kPageTokens));
-  }
+  int n = std::min({s.n_pending(), budget, prompt_share(s.n_tokens(), depth_)});
   if (s.wants_vectors() && s.n_scheduled < s.n_prompt) n = std::min(n, kMaxVectorRows);
   if (book_.recurrent() && n < s.n_pending()) {
     // A chunk that ends with a page leaves a state that the prefix tree can keep.

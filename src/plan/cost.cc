@@ -329,7 +329,7 @@ TimeSplit CostModel::hop_time(size_t hop, const BatchShape& batch) const {
   if (batch.prompts > 0) time.launch_us += std::max(0.0, host - time.total_us());
   if (!part.head) return time;
   const Efficiency& reached = devices_[size_t(part.stage)].efficiency;
-  time += part_time(model_.head, part.stage, batch);
+  if (batch.logits > 0) time += part_time(model_.head, part.stage, batch);
   time.launch_us += reached.step_us + reached.sequence_us * (batch.sequences - batch.prompts);
   return time;
 }

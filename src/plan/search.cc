@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "plan/first_token.h"
 
 namespace sluice {
 namespace {
@@ -273,7 +274,7 @@ Candidate describe(const CostModel& cost, const Demand& demand) {
     c.fullest = memory;
     c.fullest_on = placement.groups[size_t(s)].hardware->name;
   }
-  c.first_ms = cost.latency_us(prefill_shape(demand.prompt, 0)) / 1e3;
+  c.first_ms = first_token_us(cost, demand.prompt) / 1e3;
   c.usd_per_hour = sum_of_devices(placement, usd_per_hour);
   c.watts = sum_of_devices(placement, [](const Hardware& hardware) -> std::optional<double> {
     const Quantity* const power = hardware.find("power");

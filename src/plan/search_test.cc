@@ -6,6 +6,7 @@
 #include "plan/catalog.h"
 #include "plan/claims.h"
 #include "plan/describe.h"
+#include "plan/first_token.h"
 #include "plan/hypothetical.h"
 #include "plan/prefill.h"
 #include "plan/sim.h"
@@ -180,34 +181,58 @@ TEST(Search, SimulatedSpeculationIsAsFastAsPlanned) {
   EXPECT_NEAR(report.tpot_ms.mean * 1e3, plan.token_us, 0.03 * plan.token_us);
 }
 
-// A prompt alone takes a group of devices as long as the plan of a prefill elsewhere says.
-TEST(Search, SimulatedPrefillIsAsFastAsPlanned) {
-  const ModelShape model = model_named("DeepSeek-V3");
-  for (const char* name : {"B200", "CS-3"}) {
-    Demand demand = demand_of(64, "8bit");
-    demand.prompt = 8192;
-    const Prefill plan =
-        prefill_elsewhere(model, *find_hardware(name), *find_hardware("CS-3"), demand);
-    EXPECT_NEAR(plan.transfer_ms, 8192 * 70272 / 150e9 * 1e3, 1e-6) << name;
-    WorkloadOptions load;
-    load.requests = 3;
-    load.prompt = demand.prompt;
-    load.output = 1;
-    Workload workload(load);
-    SimOptions options;
-    options.engine.chunk = int(load.prompt);
-    options.engine.prefix_cache = false;
-    options.pools.n_pages = 400;
-    const SimReport report =
-        simulate(SimRoute::devices(plan.placement.plan),
-                 PlacedCost(CostModel(model, plan.placement)), workload, options);
-    // In a pipeline the scheduler cuts the prompt, so that all stages work on it.
-    if (plan.placement.groups.size() > 1) {
-      EXPECT_LT(report.ttft_ms.mean, plan.compute_ms) << name;
-    } else {
-      EXPECT_NEAR(report.ttft_ms.mean, plan.compute_ms, 0.03 * plan.compute_ms) << name;
+double simulated_first_ms(const ModelShape& model, const Placement& placement, int prompt) {
+  WorkloadOptions load;
+  load.requests = 3;
+  load.prompt = prompt;
+  load.output = 1;
+  Workload workload(load);
+  SimOptions options;
+  options.engine.chunk = kPromptChunk;
+  options.engine.prefix_cache = false;
+  options.pools.n_pages = 4000;
+  return simulate(SimRoute::devices(placement.plan), PlacedCost(CostModel(model, placement)),
+                  workload, options)
+      .ttft_ms.mean;
+}
+
+// The scheduler cuts a prompt into chunks that follow each other through the stages; the plan
+// prices it so.
+TEST(Search, SimulatedFirstTokenIsAsSoonAsPlanned) {
+  struct Case {
+    const char *model, *weights;
+    std::vector<const char*> on;
+    double bound;
+  };
+  const Case cases[] = {{"DeepSeek-V3", "8bit", {"B200"}, 0.001},
+                        {"DeepSeek-V3", "8bit", {"H100"}, 0.03},  // two stages
+                        {"DeepSeek-V3", "8bit", {"CS-3"}, 0.03},
+                        {"Kimi-K3", "4bit", {"CS-3"}, 0.03},
+                        {"Meta-Llama-3.1-70B", "8bit", {"Groq-LPU"}, 0.03},
+                        {"Meta-Llama-3.1-70B", "bf16", {"B200", "CS-3"}, 0.2}};
+  for (const Case& c : cases) {
+    const ModelShape model = model_named(c.model);
+    std::vector<Hardware> hardware;
+    for (const char* name : c.on) hardware.push_back(*find_hardware(name));
+    for (int prompt : {1, 300, 8192, 96300}) {
+      Demand demand = demand_of(1, c.weights);
+      demand.prompt = prompt;
+      const Candidate plan = search(model, hardware, demand)[0];
+      EXPECT_NEAR(simulated_first_ms(model, plan.placement, prompt) / plan.first_ms, 1, c.bound)
+          << plan.name << ", " << prompt;
     }
   }
+}
+
+TEST(Search, APromptElsewhereIsSentOver) {
+  const ModelShape model = model_named("DeepSeek-V3");
+  Demand demand = demand_of(64, "8bit");
+  demand.prompt = 8192;
+  const Prefill plan =
+      prefill_elsewhere(model, *find_hardware("B200"), *find_hardware("CS-3"), demand);
+  EXPECT_NEAR(plan.transfer_ms, 8192 * 70272 / 150e9 * 1e3, 1e-6);
+  EXPECT_NEAR(simulated_first_ms(model, plan.placement, 8192), plan.compute_ms,
+              0.001 * plan.compute_ms);
 }
 
 TEST(Search, APlanSurvivesItsFile) {

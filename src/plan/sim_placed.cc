@@ -12,6 +12,7 @@ BatchShape shape_of(const BatchLoad& load) {
   for (const LoadSegment& s : load.segments) {
     shape.visible += s.n_rows * (s.first_position + (s.n_rows + 1) / 2.0);
     shape.cached += s.first_position;
+    shape.prompts += s.decodes ? 0 : 1;
   }
   return shape;
 }
@@ -21,7 +22,7 @@ BatchShape shape_of(const BatchLoad& load) {
 PlacedCost::PlacedCost(CostModel model) : model_(std::move(model)) {
   // Stages of the same devices with the same kinds of blocks cost the same, whatever the batch.
   const BatchShape probes[] = {decode_shape(1, 1000), decode_shape(17, 30000),
-                               prefill_shape(300, 5000)};
+                               prefill_shape(300, 5000), prefill_shape(20000, 0)};
   std::vector<std::vector<double>> known;
   for (size_t h = 0; h < model_.hops().size(); ++h) {
     std::vector<double> us;
