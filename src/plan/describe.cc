@@ -158,9 +158,40 @@ bool ignores_attention(const Config& quantization) {
   return false;
 }
 
+/// Names of a format that is not among those below are priced in 16 bits, and said so.
+void check_names(const Config& config, std::vector<std::string>& notices) {
+  const auto check = [&](const char* key, std::initializer_list<std::string_view> known) {
+    const std::string name = config.text(key, "");
+    if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) return;
+    notices.push_back(fmt::format("{}: {} is not known (known: {}): priced without it", key, name,
+                                  fmt::join(known, ", ")));
+  };
+  check("torch_dtype", {"bfloat16", "float16", "float32"});
+  check("dtype", {"bfloat16", "float16", "float32"});
+  check("expert_dtype", {"fp4", "fp8"});
+}
+
+/// GPTQ and AWQ: integers of so many bits, with a scale in 16 bits and a zero for each group.
+WeightFormat grouped_format(const Config& quantization, const std::string& method) {
+  const int64_t bits = quantization.integer("bits", 4);
+  const int64_t group = quantization.integer("group_size", 128);
+  if (bits < 2 || bits > 8) {
+    throw Error(ErrorCode::kInvalidInput, "{}: bits: expected 2 to 8, got {}", quantization.what(),
+                bits);
+  }
+  if (group != -1 && (group < 8 || group > 1 << 20)) {
+    throw Error(ErrorCode::kInvalidInput, "{}: group_size: expected -1 or 8 to {}, got {}",
+                quantization.what(), 1 << 20, group);
+  }
+  const double per_group = group > 0 ? double(16 + bits) / double(group) : 0;
+  const double bytes = (double(bits) + per_group) / 8;
+  return {fmt::format("{} of {} bits", method, bits), bytes, bytes, 2, 2};
+}
+
 /// What the files hold, from `quantization_config`. Scales count.
-WeightFormat published_format(const Config& config) {
+WeightFormat published_format(const Config& config, std::vector<std::string>& notices) {
   constexpr double kBlockFp8 = 1 + 4.0 / (128 * 128), kMxfp4 = 4.25 / 8, kNvfp4 = 4.5 / 8;
+  check_names(config, notices);
   WeightFormat format;
   if (!config.has("quantization_config")) return format;
   const Config quantization = config.object("quantization_config");
@@ -173,6 +204,8 @@ WeightFormat published_format(const Config& config) {
     format = {"MXFP4 experts", 2, kMxfp4, 2, 2};
   } else if (method == "compressed-tensors" && all.find("\"num_bits\":4") != all.npos) {
     format = {"4-bit experts, groups of 32", 2, kNvfp4, 2, 2};  // 16-bit scale per 32: 4.5 bits
+  } else if (method == "gptq" || method == "awq") {
+    format = grouped_format(quantization, method);
   } else if (all.find("fp8") != all.npos || all.find("FP8") != all.npos ||
              all.find("\"num_bits\":8") != all.npos) {
     format = {"FP8", kBlockFp8, kBlockFp8, 2, 2};
@@ -180,6 +213,12 @@ WeightFormat published_format(const Config& config) {
       format.name = "FP8, FP4 experts";
       format.expert = kMxfp4;
     }
+  } else if (!quantization.json().empty()) {
+    notices.push_back(
+        fmt::format("quantization_config: quant_method: {} is not known (known: fp8, modelopt with "
+                    "FP8 or NVFP4, mxfp4, compressed-tensors with 4 or 8 bits, gptq, awq): priced "
+                    "in 16 bits",
+                    method.empty() ? "none" : method));
   }
   return format;
 }
@@ -199,7 +238,7 @@ ModelShape describe_model(const Config& config) {
   const auto finish = [&](ModelShape shape) {
     shape.architecture = type;
     shape.source = config.what();
-    shape.published = published_format(text);
+    shape.published = published_format(text, shape.not_counted);
     return shape;
   };
   for (const Alias& alias : kAliases) {

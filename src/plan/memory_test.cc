@@ -157,6 +157,28 @@ TEST(Memory, WeightFormats) {
   EXPECT_NEAR(weights_bytes(small, weight_format("bf16")), 2 * small.parameters(), 1);
 }
 
+ModelShape with_quantization(const char* quantization, const char* dtype = "bfloat16") {
+  Json json = catalog_config("Qwen3-0.6B")->json();
+  json["torch_dtype"] = dtype;
+  json["quantization_config"] = parse_json(quantization, "q");
+  return describe_model(Config(json, "x.json"));
+}
+
+TEST(Memory, PublishedFormatsAreKnownOrNamed) {
+  const ModelShape gptq =
+      with_quantization(R"({"quant_method": "gptq", "bits": 4, "group_size": 128})");
+  EXPECT_EQ(gptq.published.matrix, (4 + 20.0 / 128) / 8);
+  EXPECT_TRUE(gptq.not_counted.empty());
+  const ModelShape odd = with_quantization(R"({"quant_method": "magic"})", "posit16");
+  EXPECT_EQ(odd.published.matrix, 2);
+  ASSERT_EQ(odd.not_counted.size(), 2u);
+  EXPECT_NE(odd.not_counted[0].find("torch_dtype: posit16 is not known"), std::string::npos);
+  EXPECT_NE(odd.not_counted[1].find("quant_method: magic is not known (known: fp8"),
+            std::string::npos);
+  EXPECT_THROW(with_quantization(R"({"quant_method": "awq", "bits": 64})"), Error);
+  EXPECT_THROW(with_quantization(R"({"quant_method": "awq", "group_size": 0})"), Error);
+}
+
 TEST(Memory, NamesAndAliases) {
   EXPECT_TRUE(catalog_config("deepseek-ai/deepseek-v4-pro").has_value());
   EXPECT_TRUE(catalog_config("Llama-3.1-70B").has_value());
