@@ -151,18 +151,27 @@ void add_prompt_flags(CLI::App& app, PromptOptions& o, bool positional) {
 }
 
 std::string read_text(const std::filesystem::path& path) {
-  std::ostringstream text;
-  if (path == "-") {
-    text << std::cin.rdbuf();
-    return text.str();
+  constexpr size_t kMostBytes = size_t{1} << 30;
+  std::ifstream file;
+  if (path != "-") {
+    file.open(path, std::ios::binary);
+    if (!file) throw Error(ErrorCode::kNotFound, "{}: cannot be read", path.string());
+    if (std::filesystem::is_directory(path)) {
+      throw Error(ErrorCode::kIo, "{}: expected a file, got a directory", path.string());
+    }
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorCode::kNotFound, "{}: cannot be read", path.string());
-  text << file.rdbuf();
-  if (!file || std::filesystem::is_directory(path)) {
-    throw Error(ErrorCode::kIo, "{}: expected a file that can be read", path.string());
-  }
-  return text.str();
+  std::istream& in = path == "-" ? std::cin : file;
+  std::string text;
+  char part[1 << 16];
+  do {
+    in.read(part, sizeof part);
+    if (text.size() + size_t(in.gcount()) > kMostBytes) {
+      throw Error(ErrorCode::kResource, "{}: expected at most {} bytes", path.string(), kMostBytes);
+    }
+    text.append(part, size_t(in.gcount()));
+  } while (in);
+  if (in.bad()) throw Error(ErrorCode::kIo, "{}: cannot be read", path.string());
+  return text;
 }
 
 }  // namespace sluice

@@ -137,10 +137,11 @@ void write_rows(const std::string& path, const std::vector<SiliconRow>& rows,
   std::ofstream file(path);
   file << "id,concurrency,tpot_measured_ms,tpot_predicted_ms,ttft_measured_ms,ttft_predicted_ms\n";
   const auto cell = [](double value) { return value > 0 ? fmt::format("{:.4f}", value) : ""; };
+  SiliconCosts costs;
   for (const SiliconRow& row : rows) {
     std::string why;
     SiliconPrediction p;
-    if (std::optional<SiliconCost> cost = SiliconCost::make(row, why)) p = cost->predict(constants);
+    if (std::optional<SiliconCost> cost = costs.of(row, why)) p = cost->predict(constants);
     if (!why.empty()) ++not_predicted[why];
     file << fmt::format("{},{},{},{},{},{}\n", row.id,
                         row.concurrency > 0 ? fmt::format("{:.0f}", row.concurrency) : "",
@@ -151,11 +152,16 @@ void write_rows(const std::string& path, const std::vector<SiliconRow>& rows,
 }
 
 OrderedJson judge_silicon(const ValidateOptions& o) {
-  const std::vector<SiliconRow> rows = read_silicon(read_text(o.silicon), o.silicon);
-  const std::vector<SiliconPoint> points = merge_repeats(rows);
-  FitInput input = fit_input(points, kMostConcurrency);
+  std::vector<SiliconRow> rows = read_silicon(read_text(o.silicon), o.silicon);
+  const size_t n_rows = rows.size();
   Calibration constants = shipped_calibration();
-  if (!o.fit.empty()) {
+  const bool fits = !o.fit.empty();
+  std::map<std::string, int> not_predicted;
+  if (!fits && !o.rows_out.empty()) write_rows(o.rows_out, rows, constants, not_predicted);
+  std::vector<SiliconPoint> points = merge_repeats(fits ? rows : std::move(rows));
+  const size_t n_points = points.size();
+  FitInput input = fit_input(std::move(points), kMostConcurrency);
+  if (fits) {
     constants =
         fit_calibration(input, std::vector<bool>(input.points.size(), true), uncalibrated());
     for (const SiliconPoint& point : input.points) {
@@ -166,11 +172,12 @@ OrderedJson judge_silicon(const ValidateOptions& o) {
     std::ofstream file(o.fit);
     file << json.dump(1) << '\n';
     if (!file.flush()) throw Error(ErrorCode::kIo, "{}: cannot be written", o.fit);
+    if (!o.rows_out.empty()) write_rows(o.rows_out, rows, constants, not_predicted);
   }
   auto [token, first] =
       judge(input, [&](const SiliconRow&) -> const Calibration& { return constants; });
   OrderedJson json = {
-      {"rows", rows.size()}, {"points", points.size()}, {"points_judged", input.points.size()}};
+      {"rows", n_rows}, {"points", n_points}, {"points_judged", input.points.size()}};
   if (!token.all.empty()) json["tpot"] = token.json();
   if (!first.all.empty()) json["ttft"] = first.json();
   if (o.leave_out) {
@@ -179,8 +186,6 @@ OrderedJson judge_silicon(const ValidateOptions& o) {
     json["leave_one_system_out"] =
         leave_out(input, constants, [](const SiliconRow& row) { return row.system; });
   }
-  std::map<std::string, int> not_predicted;
-  if (!o.rows_out.empty()) write_rows(o.rows_out, rows, constants, not_predicted);
   for (const auto& [why, n] : not_predicted) json["not_predicted"][why] = n;
   return json;
 }

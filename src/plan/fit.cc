@@ -162,12 +162,12 @@ std::string family_of(const std::string& model) {
   return name;
 }
 
-std::vector<SiliconPoint> merge_repeats(const std::vector<SiliconRow>& rows) {
+std::vector<SiliconPoint> merge_repeats(std::vector<SiliconRow> rows) {
   std::map<std::string, std::vector<size_t>> groups;
   for (size_t i = 0; i < rows.size(); ++i) groups[key_of(rows[i])].push_back(i);
   std::vector<SiliconPoint> points;
+  points.reserve(groups.size());
   for (const auto& [key, ids] : groups) {
-    SiliconPoint point{.row = rows[ids.front()], .ids = ids};
     double sum = 0, low = 1e300, high = 0;
     std::vector<double> first;
     for (size_t i : ids) {
@@ -177,25 +177,28 @@ std::vector<SiliconPoint> merge_repeats(const std::vector<SiliconRow>& rows) {
       first.push_back(rows[i].ttft_ms);
     }
     std::nth_element(first.begin(), first.begin() + int64_t(first.size() / 2), first.end());
+    SiliconPoint& point = points.emplace_back();
+    point.row = std::move(rows[ids.front()]);
+    point.ids = ids;
     point.row.tpot_ms = high > 0 ? std::exp(sum / double(ids.size())) : 0;
     point.row.ttft_ms = first[first.size() / 2];
     point.spread = low > 0 ? high / low : 1;
-    points.push_back(std::move(point));
   }
   return points;
 }
 
-FitInput fit_input(const std::vector<SiliconPoint>& points, double most_concurrency) {
+FitInput fit_input(std::vector<SiliconPoint> points, double most_concurrency) {
   FitInput input;
-  for (const SiliconPoint& point : points) {
+  SiliconCosts costs;
+  for (SiliconPoint& point : points) {
     if (point.row.tpot_ms <= 0 || point.row.concurrency > most_concurrency ||
         point.spread > kContradiction) {
       continue;
     }
     std::string why;
-    std::optional<SiliconCost> cost = SiliconCost::make(point.row, why);
+    std::optional<SiliconCost> cost = costs.of(point.row, why);
     if (!cost) continue;
-    input.points.push_back(point);
+    input.points.push_back(std::move(point));
     input.costs.push_back(*std::move(cost));
   }
   return input;

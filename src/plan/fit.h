@@ -18,7 +18,7 @@ struct SiliconPoint {
 
 /// Rows of the same model, system, engine, layout, lengths and load are one point: whoever repeats
 /// a run does not get more votes.
-std::vector<SiliconPoint> merge_repeats(const std::vector<SiliconRow>& rows);
+std::vector<SiliconPoint> merge_repeats(std::vector<SiliconRow> rows);
 
 /// "DeepSeek-R1" for every label of one architecture: what is held out together.
 std::string family_of(const std::string& model);
@@ -28,7 +28,7 @@ struct FitInput {
   std::vector<SiliconCost> costs;  // of each point
 };
 /// Points that can be priced and do not contradict each other.
-FitInput fit_input(const std::vector<SiliconPoint>& points, double most_concurrency);
+FitInput fit_input(std::vector<SiliconPoint> points, double most_concurrency);
 
 /// Robust least squares of log(predicted / measured) of the time per token, and of
 /// predicted / measured - 1 of the time to the first token, whose long tail upwards a logarithm

@@ -127,13 +127,15 @@ std::string known_part(std::string text, std::initializer_list<const char*> know
 SiliconRow read_row(const Line& line) {
   const std::string engine = line.text("backend"), precision = line.text("precision");
   const bool is_tensorrt = known_part(engine, {"trt", "tensorrt"}, "") != "";
-  SiliconRow row{.id = line.text("id"),
-                 .model = line.text("model_path"),
-                 .system = line.text("system"),
-                 .engine = is_tensorrt ? "trtllm" : known_part(engine, {"sglang", "vllm"}, engine),
-                 .engine_version = line.text("backend_version"),
-                 .precision = known_part(precision, {"fp8", "fp4", "int4"}, precision),
-                 .measured_on = {}};
+  SiliconRow row{
+      .id = line.text("id"),
+      .model = line.text("model_path"),
+      .system = line.text("system"),
+      .engine = is_tensorrt ? "trtllm" : known_part(engine, {"sglang", "vllm"}, engine),
+      .engine_version = line.text("backend_version"),
+      .precision = known_part(
+          precision, {"fp8", "fp4", "int4", "bf16", "bfloat16", "fp16", "float16"}, precision),
+      .measured_on = {}};
   const std::string source = line.text("silicon_data_source");
   row.disaggregated = line.text("mode") == "disagg";
   row.equal_lengths = source.find("data/") != source.npos;
@@ -220,6 +222,18 @@ double collecting_steps(const SiliconRow& row, const SiliconLayout& layout,
   return is("Llama-3.1-70B") && is_short && layout.tensor < 8 ? 20 : 0;  // batch_wait_timeout_iters
 }
 
+/// Of the prediction layer per step, as the engines' recipes set them.
+int guesses_of(const SiliconRow& row, const SiliconLayout& layout) {
+  if (!row.speculative) return 0;
+  return row.engine == "sglang" ? 2 : layout.data > 1 ? 1 : 3;
+}
+
+bool is_known(const std::string& precision) {
+  constexpr std::string_view kKnown[] = {"",     "fp8",      "fp4",  "int4",
+                                         "bf16", "bfloat16", "fp16", "float16"};
+  return std::find(std::begin(kKnown), std::end(kKnown), precision) != std::end(kKnown);
+}
+
 int bits_of(const std::string& precision) {
   return precision == "fp8" ? 8 : precision == "fp4" ? 4 : 16;
 }
@@ -283,33 +297,64 @@ SiliconLayout layout_of(const SiliconRow& row, int devices_per_node, bool has_ex
   return layout;
 }
 
-std::optional<SiliconCost> SiliconCost::make(const SiliconRow& row, std::string& why) {
-  const std::optional<Config> config = config_of(row.model);
-  const std::optional<Hardware> hardware = find_hardware(row.system);
-  why = !config                             ? "model is not in the catalogue"
-        : !hardware                         ? "hardware is not known"
+const ModelShape* SiliconCosts::model_of(const std::string& name) {
+  const auto [at, is_new] = models_.try_emplace(name);
+  if (is_new) {
+    if (const std::optional<Config> config = config_of(name)) at->second = describe_model(*config);
+  }
+  return at->second ? &*at->second : nullptr;
+}
+
+const std::shared_ptr<const Hardware>& SiliconCosts::hardware_of(const std::string& name) {
+  const auto [at, is_new] = hardware_.try_emplace(name);
+  if (is_new) {
+    if (std::optional<Hardware> hardware = find_hardware(name)) {
+      at->second = std::make_shared<const Hardware>(*std::move(hardware));
+    }
+  }
+  return at->second;
+}
+
+std::optional<SiliconCost> SiliconCosts::of(const SiliconRow& row, std::string& why) {
+  const ModelShape* const model = model_of(row.model);
+  const std::shared_ptr<const Hardware>& hardware = hardware_of(row.system);
+  why = model == nullptr                    ? "model is not in the catalogue"
+        : hardware == nullptr               ? "hardware is not known"
+        : !is_known(row.precision)          ? "precision is not known"
         : row.concurrency <= 0              ? "requests in flight are not recorded"
         : row.output <= 1 || row.prompt < 1 ? "no lengths"
                                             : "";
   if (!why.empty()) return std::nullopt;
-  ModelShape model = describe_model(*config);
-  const WeightFormat format = format_of(row, model);
+  const WeightFormat format = format_of(row, *model);
   const SiliconLayout layout =
-      holding(layout_of(row, hardware->devices_per_node, has_experts(model)), *hardware,
-              weights_bytes(model, format), has_experts(model));
-  Placement placement{.plan = split_by_cost(std::vector<double>(model.blocks.size() + 1, 1), 1),
-                      .groups = {{.hardware = std::make_shared<const Hardware>(*hardware),
-                                  .tensor = layout.tensor,
-                                  .data = layout.data,
-                                  .expert = layout.expert}},
-                      .weights = format,
-                      .compute_bits = bits_of(row.precision),
-                      .engine = row.engine};
-  return SiliconCost(row, CostModel(std::move(model), std::move(placement)), layout);
+      holding(layout_of(row, hardware->devices_per_node, has_experts(*model)), *hardware,
+              weights_bytes(*model, format), has_experts(*model));
+  std::shared_ptr<CostModel>& cost =
+      costs_[fmt::format("{}|{}|{}|{}|{}|{}|{}", row.model, row.system, row.precision, row.engine,
+                         layout.tensor, layout.data, layout.expert)];
+  if (cost == nullptr) {
+    const std::vector<double> even(model->blocks.size() + 1, 1);
+    Placement placement{.plan = split_by_cost(even, 1),
+                        .groups = {{.hardware = hardware,
+                                    .tensor = layout.tensor,
+                                    .data = layout.data,
+                                    .expert = layout.expert}},
+                        .weights = format,
+                        .compute_bits = bits_of(row.precision),
+                        .engine = row.engine};
+    cost = std::make_shared<CostModel>(*model, std::move(placement));
+  }
+  return SiliconCost(row, cost, layout);
 }
 
-SiliconCost::SiliconCost(const SiliconRow& row, CostModel cost, const SiliconLayout& layout)
-    : row_(row), cost_(std::move(cost)), layout_(layout) {
+SiliconCost::SiliconCost(const SiliconRow& row, std::shared_ptr<CostModel> cost,
+                         const SiliconLayout& layout)
+    : cost_(std::move(cost)),
+      layout_(layout),
+      disaggregated_(row.disaggregated),
+      equal_lengths_(row.equal_lengths),
+      guesses_(guesses_of(row, layout)),
+      collecting_steps_(collecting_steps(row, layout, *cost_->placement().groups[0].hardware)) {
   const double mean = row.equal_lengths ? 1 : kMeanLength;
   prompt_ = mean * row.prompt;
   output_ = mean * row.output;
@@ -320,55 +365,50 @@ SiliconCost::SiliconCost(const SiliconRow& row, CostModel cost, const SiliconLay
 }
 
 double SiliconCost::sequences_that_fit(double positions) const {
-  const StageMemory one = cost_.memory(0, 1, positions);
+  const StageMemory one = cost_->memory(0, 1, positions);
   double bytes = one.cache_bytes;
-  if (cost_.placement().compute_bits < 16) {
-    bytes *= cache_bytes(cost_.model(), positions, CacheFormat::k8Bit) /
-             cache_bytes(cost_.model(), positions, CacheFormat::k16Bit);
+  if (cost_->placement().compute_bits < 16) {
+    bytes *= cache_bytes(cost_->model(), positions, CacheFormat::k8Bit) /
+             cache_bytes(cost_->model(), positions, CacheFormat::k16Bit);
   }
   return std::max(0.0, one.usable_bytes - one.weights_bytes) / bytes;
 }
 
-int SiliconCost::guesses() const {
-  if (!row_.speculative) return 0;
-  return row_.engine == "sglang" ? 2 : layout_.data > 1 ? 1 : 3;
-}
-
 double SiliconCost::first_token_us(const Calibration& calibration, double step_us) const {
+  const std::string& engine = cost_->placement().engine;
   // Mixers with sequences of their own compute a prompt each at a time.
   BatchShape prompts = prefill_shape(prompt_, 0);
   for (int i = 1; i < layout_.data; ++i) prompts += prefill_shape(prompt_, 0);
-  const double own_us = cost_.latency_us(prompts);
+  const double own_us = cost_->latency_us(prompts);
   // Who asks with others waits for half of them: all in the first round; later, as lengths differ,
   // nobody. Requests of equal lengths end together and stay in step, in bunches.
   const double users = running_ / layout_.data;
-  const double bunch = std::min(users, calibration.by_engine(kFirstTokenBunch, row_.engine));
+  const double bunch = std::min(users, calibration.by_engine(kFirstTokenBunch, engine));
   double others = kFirstRound * std::max(0.0, users - 1);
-  if (row_.equal_lengths) others += std::max(0.0, bunch - 1);
-  const double steps = calibration.by_engine(kFirstTokenSteps, row_.engine) +
-                       collecting_steps(row_, layout_, *cost_.placement().groups[0].hardware);
+  if (equal_lengths_) others += std::max(0.0, bunch - 1);
+  const double steps = calibration.by_engine(kFirstTokenSteps, engine) + collecting_steps_;
   return calibration.values[kFirstToken] + steps * step_us + own_us * (1 + kMeanWait * others);
 }
 
 SiliconPrediction SiliconCost::predict(const Calibration& calibration) {
-  cost_.calibrate(calibration);
+  cost_->calibrate(calibration);
   const auto& constant = calibration.values;
   const double context = prompt_ + output_ / 2;
-  const BatchShape decode = decode_shape(running_, context, 1 + guesses());
-  const double plain_us = cost_.latency_us(decode);
-  const double draft = guesses() * 2 / double(cost_.model().blocks.size());  // a layer each
+  const BatchShape decode = decode_shape(running_, context, 1 + guesses_);
+  const double plain_us = cost_->latency_us(decode);
+  const double draft = guesses_ * 2 / double(cost_->model().blocks.size());  // a layer each
   const double step_us = plain_us * (1 + draft);
   double accepted = 1;
-  for (int i = 1; i <= guesses(); ++i) accepted += std::pow(constant[kAccepted], i);
+  for (int i = 1; i <= guesses_; ++i) accepted += std::pow(constant[kAccepted], i);
 
   const BatchShape prompt = prefill_shape(prompt_, 0);
-  const double alone_us = cost_.latency_us(prompt), others = running_ - 1;
+  const double alone_us = cost_->latency_us(prompt), others = running_ - 1;
   double per_token_us = step_us / accepted;
-  if (!row_.disaggregated) {
+  if (!disaggregated_) {
     // A prompt shares its step with the decoding rows: what it adds is what counts. Who decodes
     // meets the others' prompts in the share of the time that it does not wait for its own:
     // answer = decoding + prompts x answer / (answer + waiting).
-    const double prompt_us = cost_.latency_us(decode + prompt) - plain_us;
+    const double prompt_us = cost_->latency_us(decode + prompt) - plain_us;
     const double decoding = output_ * per_token_us, prompts = others * prompt_us;
     const double waiting = alone_us + kMeanWait * prompts;
     const double half = (decoding + prompts - waiting) / 2;
@@ -377,7 +417,7 @@ SiliconPrediction SiliconCost::predict(const Calibration& calibration) {
 
   SiliconPrediction prediction{.tpot_ms = per_token_us / 1e3, .load = load_};
   if (load_ > kLastTtftLoad) return prediction;
-  if (row_.disaggregated) return prediction;  // how many devices compute prompts is not recorded
+  if (disaggregated_) return prediction;  // how many devices compute prompts is not recorded
   prediction.ttft_ms = first_token_us(calibration, per_token_us * accepted) / 1e3;
   return prediction;
 }

@@ -2,6 +2,8 @@
 // run of a model on GPUs, with its layout, the requests in flight and what was measured.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,28 +50,42 @@ struct SiliconPrediction {
 /// A row made ready to be predicted with any constants.
 class SiliconCost {
  public:
-  /// Empty with `why` set if the model or the hardware is not known or the load is not recorded.
-  static std::optional<SiliconCost> make(const SiliconRow& row, std::string& why);
-
   SiliconPrediction predict(const Calibration& calibration);
 
  private:
-  SiliconCost(const SiliconRow& row, CostModel cost, const SiliconLayout& layout);
+  friend class SiliconCosts;
+  SiliconCost(const SiliconRow& row, std::shared_ptr<CostModel> cost, const SiliconLayout& layout);
 
   /// In the memory of an instance, whose cache has 8 bits if its weights have no more.
   double sequences_that_fit(double positions) const;
-  /// Of the prediction layer per step, as the engines' recipes set them.
-  int guesses() const;
   /// Mean time to the first token, if the steps of a request that decodes take `step_us`.
   double first_token_us(const Calibration& calibration, double step_us) const;
 
-  SiliconRow row_;
-  CostModel cost_;
+  std::shared_ptr<CostModel> cost_;  // of all rows that differ in their load only
   SiliconLayout layout_;
+  bool disaggregated_ = false, equal_lengths_ = false;
+  int guesses_ = 0;                 // of the prediction layer per step
+  double collecting_steps_ = 0;     // that a new request waits
   double prompt_ = 1, output_ = 1;  // tokens, on average
   double per_instance_ = 1;         // requests in flight
   double running_ = 1;              // of them, those that the memory has room for
   double load_ = 0;
+};
+
+/// Prepares rows. What rows have in common is looked up and built once.
+class SiliconCosts {
+ public:
+  /// Empty with `why` set if the model, the hardware or the precision is not known or the load is
+  /// not recorded.
+  std::optional<SiliconCost> of(const SiliconRow& row, std::string& why);
+
+ private:
+  const ModelShape* model_of(const std::string& name);
+  const std::shared_ptr<const Hardware>& hardware_of(const std::string& name);
+
+  std::map<std::string, std::optional<ModelShape>> models_;
+  std::map<std::string, std::shared_ptr<const Hardware>> hardware_;
+  std::map<std::string, std::shared_ptr<CostModel>> costs_;  // by model, precision and placement
 };
 
 }  // namespace sluice

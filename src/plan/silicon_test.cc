@@ -89,13 +89,13 @@ TEST(Silicon, ReadsWhatSpreadsheetsAndOtherToolsWrite) {
   EXPECT_EQ(rows[0].precision, "fp4");
   EXPECT_EQ(rows[0].concurrency, 16);
   std::string why;
-  EXPECT_GT(SiliconCost::make(rows[0], why)->predict(shipped_calibration()).tpot_ms, 0) << why;
+  EXPECT_GT(SiliconCosts().of(rows[0], why)->predict(shipped_calibration()).tpot_ms, 0) << why;
 }
 
 SiliconPrediction predicted(const std::string& model, int concurrency, int tensor) {
   const SiliconRow r = read_silicon(kHeader + row("a", model, concurrency, tensor, 1), "x")[0];
   std::string why;
-  std::optional<SiliconCost> cost = SiliconCost::make(r, why);
+  std::optional<SiliconCost> cost = SiliconCosts().of(r, why);
   EXPECT_TRUE(cost) << why;
   return cost->predict(shipped_calibration());
 }
@@ -131,7 +131,7 @@ TEST(Silicon, OthersPromptsSlowShortAnswersMost) {
   SiliconRow r = read_silicon(kHeader + row("a", "meta-llama/Llama-3.1-70B", 64, 8, 1), "x")[0];
   std::string why;
   const auto tpot = [&] {
-    return SiliconCost::make(r, why)->predict(shipped_calibration()).tpot_ms;
+    return SiliconCosts().of(r, why)->predict(shipped_calibration()).tpot_ms;
   };
   const double long_answer = tpot();
   r.output = 64;
@@ -147,7 +147,7 @@ double first_token_ms(Change change) {
   SiliconRow r = read_silicon(kHeader + row("a", "meta-llama/Llama-3.1-70B", 8, 8, 1), "x")[0];
   change(r);
   std::string why;
-  return SiliconCost::make(r, why)->predict(shipped_calibration()).ttft_ms;
+  return SiliconCosts().of(r, why)->predict(shipped_calibration()).ttft_ms;
 }
 
 TEST(Silicon, OnlyTheFirstRoundQueuesUnlessLengthsAreEqual) {
@@ -212,8 +212,29 @@ TEST(Silicon, SaysWhyNothingIsPredicted) {
   std::string why;
   const std::vector<SiliconRow> rows =
       read_silicon(kHeader + row("a", "nobody/Unheard-Of", 4, 8, 1), "x");
-  EXPECT_FALSE(SiliconCost::make(rows[0], why));
+  EXPECT_FALSE(SiliconCosts().of(rows[0], why));
   EXPECT_EQ(why, "model is not in the catalogue");
+  SiliconRow odd = read_silicon(kHeader + row("a", "meta-llama/Llama-3.1-70B", 4, 8, 1), "x")[0];
+  odd.precision = "posit16";
+  EXPECT_FALSE(SiliconCosts().of(odd, why));
+  EXPECT_EQ(why, "precision is not known");
+}
+
+TEST(Silicon, RowsThatShareACostArePredictedAsIfAlone) {
+  SiliconCosts shared;
+  const Calibration constants[] = {shipped_calibration(), uncalibrated()};
+  for (int i = 0; i < 12; ++i) {
+    const SiliconRow r = read_silicon(
+        kHeader + row("a", i % 3 == 0 ? "openai/gpt-oss-120b" : "meta-llama/Llama-3.1-70B",
+                      1 << (i / 2), i % 4 < 2 ? 8 : 4, 1),
+        "x")[0];
+    std::string why;
+    const SiliconPrediction a = shared.of(r, why)->predict(constants[i % 2]);
+    const SiliconPrediction b = SiliconCosts().of(r, why)->predict(constants[i % 2]);
+    EXPECT_EQ(a.tpot_ms, b.tpot_ms);
+    EXPECT_EQ(a.ttft_ms, b.ttft_ms);
+    EXPECT_EQ(a.load, b.load);
+  }
 }
 
 TEST(Silicon, WrongFilesNameLineAndColumn) {
@@ -252,7 +273,7 @@ TEST(Fit, FindsTheConstantsThatMadeTheRows) {
       for (int tensor : {2, 4, 8}) {
         rows.push_back(read_silicon(kHeader + row("a", model, concurrency, tensor, 1), "x")[0]);
         std::string why;
-        const SiliconPrediction p = SiliconCost::make(rows.back(), why)->predict(truth);
+        const SiliconPrediction p = SiliconCosts().of(rows.back(), why)->predict(truth);
         rows.back().tpot_ms = p.tpot_ms;
         rows.back().ttft_ms = p.ttft_ms;
       }
