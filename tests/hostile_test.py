@@ -105,6 +105,12 @@ class ProtocolTest(HostileCase):
         while received.count(b'{"status":"ready"}') < 50:
             received += connection.recv(1 << 16)
 
+    def test_what_no_context_holds_is_refused_before_it_is_tokens(self):
+        error = self.server.post(CHAT, {"messages": [
+            {"role": "user", "content": " " * 12_000_000}]}, status=400)["error"]
+        self.assertEqual(error["code"], "context_length_exceeded")
+        self.assertIn("at least", error["message"])
+
     def test_large_heads_and_bodies_are_refused_at_once(self):
         start = time.time()
         self.assertEqual(self.answers_to(f"GET / HTTP/1.1\r\nA: {'x' * 200000}\r\n\r\n"), [431])

@@ -418,10 +418,7 @@ int calibrate_command(int argc, char** argv) {
     print_json(json);
     return kOk;
   }
-  std::ofstream file(out);
-  file << json.dump(1) << '\n';
-  file.close();
-  if (!file) throw Error(ErrorCode::kIo, "{}: cannot be written", out);
+  write_file(out, json.dump(1) + '\n');
   return kOk;
 }
 

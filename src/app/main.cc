@@ -72,7 +72,10 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    fmt::print(stderr, "sluice: error: standard output: cannot be written\n");
+    return code == sluice::kOk ? sluice::kFailed : code;
   } catch (const sluice::UsageError& error) {
     fmt::print(stderr, "sluice: error: {}\n", error.what());
     fmt::print(stderr, "Try: sluice {}--help\n", command_prefix(argc, argv));

@@ -11,6 +11,7 @@
 #include "app/report.h"
 #include "app/runtime.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "weights/gguf.h"
 #include "weights/packed_checkpoint.h"
 
@@ -92,10 +93,7 @@ void write_tokenizer(const GgufFile& gguf, const fs::path& path) {
   append(head, kVersion);
   append(head, kTensors);
   append(head, n_keys);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << head << keys;
-  out.close();
-  if (!out) throw Error(ErrorCode::kIo, "{}: cannot write", path.string());
+  write_whole_file(path, [&](std::ostream& out) { out << head << keys; });
 }
 
 void write_text_files(const Checkpoint& checkpoint, const fs::path& folder) {
@@ -103,8 +101,7 @@ void write_text_files(const Checkpoint& checkpoint, const fs::path& folder) {
     if (has_tokenizer(checkpoint)) write_tokenizer(*gguf, folder / kPackedTokenizer);
     const std::string source = chat_template_source(checkpoint);
     if (source.empty()) return;
-    std::ofstream out(folder / "chat_template.jinja", std::ios::binary | std::ios::trunc);
-    out << source;
+    write_whole_file(folder / "chat_template.jinja", [&](std::ostream& out) { out << source; });
     return;
   }
   for (const char* name : kTextFiles) {

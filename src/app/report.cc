@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace sluice {
 namespace {
@@ -67,9 +68,7 @@ void require_writable(const std::string& path) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) throw Error(ErrorCode::kIo, "{}: cannot be written", path);
+  write_whole_file(path, [&](std::ostream& out) { out << text; });
 }
 
 Progress::Progress(std::string what, bool quiet)

@@ -1,9 +1,12 @@
 // sluice serve: answers OpenAI's API over HTTP.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +17,7 @@
 #include "app/codex_config.h"
 #include "app/commands.h"
 #include "app/own_sampling.h"
+#include "app/report.h"
 #include "app/runtime.h"
 #include "app/usage.h"
 #include "base/error.h"
@@ -171,10 +175,11 @@ class Backends {
     }
   }
 
-  Models models(const std::string& tiers) const {
+  /// `tiers`: what the file of that name says, or null.
+  Models models(const Json& tiers, const std::string& file) const {
     Models models;
     for (const auto& backend : all_) models.add(backend->model());
-    if (!tiers.empty()) models.add_tiers(parse_json(read_text(tiers), tiers), tiers);
+    if (!tiers.is_null()) models.add_tiers(tiers, file);
     return models;
   }
 
@@ -206,8 +211,8 @@ void give_codex_config(const ServedModel& model, const ServeOptions& o) {
   if (std::filesystem::exists(folder / "config.toml")) {
     throw Error(ErrorCode::kIo, "{}: exists already", (folder / "config.toml").string());
   }
-  std::ofstream(folder / "config.toml") << config;
-  std::ofstream(folder / server.catalogue) << catalogue << '\n';
+  write_file(folder / "config.toml", config);
+  write_file(folder / server.catalogue, catalogue + '\n');
 }
 
 std::string start_text(const Models& models, const ServeOptions& o, int port) {
@@ -233,10 +238,12 @@ std::string start_text(const Models& models, const ServeOptions& o, int port) {
 int serve_command(int argc, char** argv) {
   ServeOptions o;
   if (!parse(o, argc, argv)) return kOk;
+  const Json tiers = o.tiers.empty() ? Json() : parse_json(read_text(o.tiers), o.tiers);
   if (o.codex) {
-    give_codex_config(Backends(o).models(o.tiers).find(""), o);
+    give_codex_config(Backends(o).models(tiers, o.tiers).find(""), o);
     return kOk;
   }
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);  // what a large body took goes back to the system
   ApiOptions options;
   options.max_open = o.model.max_users + o.max_waiting;
   if (!o.key_file.empty()) options.keys = ApiKeys(read_text(o.key_file), o.key_file);
@@ -260,21 +267,25 @@ int serve_command(int argc, char** argv) {
   HttpServer server(std::move(http));
   std::unique_ptr<Backends> backends;
   std::exception_ptr failure;
+  std::atomic<bool> loaded = false;
   // Clients may ask from now on, and learn that the model is being loaded.
   std::thread loader([&] {
     try {
       backends = std::make_unique<Backends>(o);
-      Models models = backends->models(o.tiers);
+      Models models = backends->models(tiers, o.tiers);
       const std::string text = start_text(models, o, server.port());
       api.open(std::move(models));
       fmt::print("{}", text);
       std::fflush(stdout);
+      loaded = true;
     } catch (...) {
       failure = std::current_exception();
+      loaded = true;
       server.stop();
     }
   });
   server.run();
+  if (!loaded) std::_Exit(kOk);  // stopped while it reads gigabytes: nobody has anything to lose
   loader.join();
   api.close();
   if (failure) std::rethrow_exception(failure);

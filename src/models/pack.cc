@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "weights/packed_checkpoint.h"
 
 namespace sluice {
@@ -115,26 +116,6 @@ int64_t write_weights(std::ostream& out, const Inventory& all, const Checkpoint&
   return int64_t(n_written);
 }
 
-/// Writes `path` through `fill`; a failure leaves nothing there.
-void write_file(const std::filesystem::path& path, const std::function<void(std::ostream&)>& fill) {
-  std::filesystem::path partial = path;
-  partial += ".partial";
-  std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-  std::error_code error;
-  try {
-    fill(out);
-  } catch (...) {
-    std::filesystem::remove(partial, error);
-    throw;
-  }
-  out.close();
-  if (out) std::filesystem::rename(partial, path, error);
-  if (!out || error) {
-    std::filesystem::remove(partial, error);
-    throw Error(ErrorCode::kIo, "{}: cannot write", path.string());
-  }
-}
-
 }  // namespace
 
 int64_t write_packed(Model& model, const Checkpoint& checkpoint,
@@ -143,14 +124,14 @@ int64_t write_packed(Model& model, const Checkpoint& checkpoint,
   const Inventory all = take_inventory(model, checkpoint);
   const std::string header = make_header(all);
   int64_t bytes = 0;
-  write_file(folder / kPackedFileName, [&](std::ostream& out) {
+  write_whole_file(folder / kPackedFileName, [&](std::ostream& out) {
     const uint64_t header_bytes = header.size();
     out.write(reinterpret_cast<const char*>(&header_bytes), sizeof(header_bytes));
     out.write(header.data(), std::streamsize(header.size()));
     bytes = write_weights(out, all, checkpoint, pool, progress);
   });
-  write_file(folder / "config.json",
-             [&](std::ostream& out) { out << checkpoint.config().json().dump(2) << '\n'; });
+  write_whole_file(folder / "config.json",
+                   [&](std::ostream& out) { out << checkpoint.config().json().dump(2) << '\n'; });
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 #include "serve/api.h"
 
 #include <fmt/format.h>
+#include <strings.h>
 
 #include <string_view>
 #include <utility>
@@ -108,7 +109,8 @@ std::optional<HttpResponse> Api::refuse(const HttpRequest& request) const {
   if (route->endpoint == nullptr && route->path != kResponse && !reads) {
     return refuse_method(request, "GET");
   }
-  if (posts && !request.content_type.starts_with("application/json")) {
+  constexpr std::string_view kJson = "application/json";
+  if (posts && strncasecmp(request.content_type.c_str(), kJson.data(), kJson.size()) != 0) {
     return http_error(415,
                       fmt::format("Content-Type: expected application/json, got \"{}\"",
                                   request.content_type.substr(0, 100)),
@@ -199,7 +201,7 @@ void Api::call(const Route& route, HttpRequest request, std::shared_ptr<HttpExch
   auto seat = take_room(key);
   if (seat == nullptr) return exchange->respond(route.error_form(no_room().response()));
   workers_.post([this, &route, key, seat = std::move(seat), exchange = std::move(exchange),
-                 text = std::move(request.body)]() mutable {
+                 text = std::move(request.body), body_room = std::move(request.room)]() mutable {
     try {
       auto room = std::move(seat);
       OrderedJson body = parse_body(text);

@@ -253,6 +253,9 @@ std::function<std::shared_ptr<TokenConstraint>()> constraint_maker(const ChatReq
 
 void prepare_chat(ServedModel& model, std::string_view template_text) {
   model.format = detect_chat_format(template_text);
+  for (Token token = 0; token < model.tokenizer->vocab_size(); ++token) {
+    model.longest_token = std::max(model.longest_token, model.tokenizer->token_bytes(token).size());
+  }
   model.chat_end_tokens = model.end_tokens;
   if (model.format.calls == ChatFormat::Calls::kHarmony) {
     // The end of a message is not the end of the turn.

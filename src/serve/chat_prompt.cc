@@ -292,7 +292,7 @@ RenderedChat render_chat(const ChatRequest& request, const ServedModel& model) {
   try {
     const OrderedJson messages = shown_messages(request.messages, tools, model.format);
     const std::string text = render_exactly(model, input, messages);
-    return {.tokens = model.tokenizer->encode(text, /*add_special=*/false),
+    return {.tokens = encode_prompt(model, text, /*add_special=*/false, request.messages_param),
             .thinking = opens_thinking(text, model.format)};
   } catch (const Error& error) {
     throw ApiError(400, fmt::format("{}: {}", request.messages_param, error.what()),

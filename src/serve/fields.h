@@ -19,6 +19,7 @@ class ApiError : public std::runtime_error {
   ApiError(int status, const std::string& message, std::string param = "", std::string code = "",
            std::string type = "invalid_request_error");
   HttpResponse response() const;
+  const std::string& code() const { return code_; }
 
  private:
   int status_;

@@ -54,8 +54,8 @@ constexpr size_t kMaxBodies = 256 << 20;
 constexpr size_t kMaxRequestId = 128;
 /// How much is read and dropped, and for how long, so that a client that still
 /// sends sees a refusal before the connection closes.
-constexpr size_t kLingerBytes = 1 << 20;
-constexpr double kLingerSeconds = 2;
+constexpr size_t kLingerBytes = 64 << 20;
+constexpr double kLingerSeconds = 5;
 
 Clock::time_point in_seconds(double seconds) {
   return Clock::now() + std::chrono::milliseconds(int64_t(seconds * 1e3));
@@ -84,6 +84,11 @@ HttpRequest read_head(const http::request<http::string_body> &head) {
   HttpRequest request;
   request.method = head.method_string();
   request.path = head.target();
+  // The absolute form, which proxies use (RFC 9112, section 3.2.2).
+  if (const size_t scheme = request.path.find("://"); scheme < request.path.find('/')) {
+    const size_t path = request.path.find('/', scheme + 3);
+    request.path = path == request.path.npos ? "/" : request.path.substr(path);
+  }
   request.authorization = head[http::field::authorization];
   if (request.authorization.empty() && head.count("x-api-key") > 0) {
     request.authorization =
@@ -107,6 +112,34 @@ bool is_ambiguous(const http::request<http::string_body> &head) {
   return n_encodings > 1 || (n_encodings == 1 && !is_chunked) ||
          head.count(http::field::content_length) > 1 ||
          length.find_first_not_of("0123456789") != length.npos;
+}
+
+/// The answer to a head that cannot be served, whatever it asks for.
+std::optional<HttpResponse> refusal_of(const http::request<http::string_body> &head) {
+  const auto refused = [](int status, const std::string &message) {
+    return http_error(status, message, "invalid_request_error");
+  };
+  if (is_ambiguous(head)) {
+    return refused(400, "Expected one Content-Length, or one Transfer-Encoding: chunked.");
+  }
+  if (const size_t n_hosts = head.count(http::field::host);
+      n_hosts > 1 || (n_hosts == 0 && head.version() >= kHttp11)) {
+    return refused(400, "Expected one Host.");
+  }
+  const std::string_view encoding = head[http::field::content_encoding];
+  if (!encoding.empty() && !beast::iequals(encoding, "identity")) {
+    return refused(415, "Content-Encoding: expected a body that is not encoded.");
+  }
+  if (!beast::websocket::is_upgrade(head)) return std::nullopt;
+  if (head[http::field::sec_websocket_version] != "13") {
+    HttpResponse response = refused(426, "Sec-WebSocket-Version: expected 13.");
+    response.headers.emplace_back("Sec-WebSocket-Version", "13");
+    return response;
+  }
+  if (head[http::field::sec_websocket_key].empty()) {
+    return refused(400, "Sec-WebSocket-Key: expected a key.");
+  }
+  return std::nullopt;
 }
 
 /// The answer to what breaks the protocol or a limit; none if the connection
@@ -181,7 +214,8 @@ class HttpServer::Impl {
   tcp::acceptor acceptor_{io_};
   asio::signal_set signals_{io_};
   std::unordered_set<ConnectionPtr> connections_;
-  size_t n_answers_ = 0, body_bytes_ = 0;
+  size_t n_answers_ = 0;
+  const std::shared_ptr<std::atomic<size_t>> body_bytes_ = std::make_shared<std::atomic<size_t>>(0);
   bool draining_ = false;
   Clock::time_point drained_by_ = Clock::time_point::max();
 };
@@ -275,12 +309,8 @@ asio::awaitable<bool> HttpServer::Impl::serve_one(const ConnectionPtr &connectio
     co_return co_await refuse(c, std::move(*refusal), request);
   }
   if (error) co_return false;
-  if (is_ambiguous(parser.get())) {
-    co_return co_await refuse(
-        c,
-        http_error(400, "Expected one Content-Length, or one Transfer-Encoding: chunked.",
-                   "invalid_request_error"),
-        request);
+  if (auto refusal = refusal_of(parser.get())) {
+    co_return co_await refuse(c, std::move(*refusal), request);
   }
   request.has_body = !parser.is_done();
   if (auto refusal = options_.admit ? options_.admit(request) : std::nullopt) {
@@ -344,7 +374,7 @@ asio::awaitable<bool> HttpServer::Impl::read_body(Connection &c, Parser &parser,
   if (parser.is_done()) co_return true;
   const size_t length = size_t(parser.content_length().value_or(uint64_t(options_.max_body_bytes)));
   const size_t counted = length > kSmallBody ? length : 0;
-  if (body_bytes_ + counted > kMaxBodies) {
+  if (*body_bytes_ + counted > kMaxBodies) {
     co_return co_await refuse(c, overloaded("Too many large requests at once."), request);
   }
   if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
@@ -352,10 +382,12 @@ asio::awaitable<bool> HttpServer::Impl::read_body(Connection &c, Parser &parser,
     co_await asio::async_write(c.socket, asio::buffer(go_on), kAwait);
   }
   c.deadline = in_seconds(options_.body_s);
-  body_bytes_ += counted;
+  if (counted > 0) {
+    *body_bytes_ += counted;
+    request.room = {this, [all = body_bytes_, counted](void *) { *all -= counted; }};
+  }
   if (length > kBodyBuffer) c.buffer.reserve(kBodyBuffer);
   const auto [error, n] = co_await http::async_read(c.socket, c.buffer, parser, kAwait);
-  body_bytes_ -= counted;
   if (!error) co_return true;
   if (auto refusal = refusal_of(error, options_.max_body_bytes)) {
     co_await refuse(c, std::move(*refusal), request);

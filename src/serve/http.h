@@ -19,6 +19,7 @@ struct HttpRequest {
   bool has_body = false;
   bool wants_websocket = false;
   std::string body;
+  std::shared_ptr<void> room;  // of a large body, given back when whoever holds it is done
 };
 
 struct HttpResponse {

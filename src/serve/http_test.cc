@@ -188,6 +188,10 @@ TEST_F(HttpTest, RefusesBrokenAndSmuggledRequests) {
   for (const std::string& bytes :
        {std::string("nonsense\r\n\r\n"), std::string("GET / HTTP/9.9\r\n\r\n"),
         std::string("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                    "Sec-WebSocket-Version: 13\r\n\r\n"),
         std::string("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
                     "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
         std::string("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n"
@@ -198,6 +202,35 @@ TEST_F(HttpTest, RefusesBrokenAndSmuggledRequests) {
     EXPECT_NE(answer.find(" 400 "), std::string::npos) << bytes << answer;
     EXPECT_NE(answer.find("\"error\""), std::string::npos);
   }
+}
+
+TEST_F(HttpTest, ReadsOnUntilAClientThatOnlyWritesHasItsRefusal) {
+  HttpOptions options;
+  options.max_body_bytes = 1000;
+  start(options);
+  Client client(server_->port());
+  client.send(post("/echo", std::string(20 << 20, 'x')));
+  EXPECT_NE(client.read_all().find(" 413 "), std::string::npos);
+}
+
+TEST_F(HttpTest, KnowsTheFormsOfARequestsHead) {
+  start();
+  const auto answer = [this](const std::string& bytes) {
+    Client client(server_->port());
+    client.send(bytes);
+    return client.read_until("\r\n\r\n") + client.read_until("GET /echo?a=1 ");
+  };
+  EXPECT_NE(answer("GET http://x:80/echo?a=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                .find("GET /echo?a=1 "),
+            std::string::npos);
+  EXPECT_NE(answer("GET /echo?a=1 HTTP/1.0\r\n\r\n").find("GET /echo?a=1 "), std::string::npos);
+  EXPECT_NE(answer(post("/echo", "{}", "Content-Encoding: gzip\r\n")).find(" 415 "),
+            std::string::npos);
+  const std::string old = answer(
+      "GET /s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+      "Sec-WebSocket-Version: 8\r\n\r\n");
+  EXPECT_NE(old.find(" 426 "), std::string::npos);
+  EXPECT_NE(old.find("Sec-WebSocket-Version: 13"), std::string::npos);
 }
 
 TEST_F(HttpTest, RefusesByHeadBeforeTheBody) {

@@ -75,7 +75,7 @@ std::vector<Token> read_prompt(const Fields& body, const char* key, const Ordere
   std::vector<Token> tokens;
   if (value.is_string()) {
     try {
-      tokens = model.tokenizer->encode(value.get<std::string>());
+      tokens = encode_prompt(model, value.get_ref<const std::string&>(), /*add_special=*/true, key);
     } catch (const Error& error) {
       throw ApiError(400, fmt::format("{}: {}", key, error.what()), key);
     }
@@ -164,16 +164,30 @@ std::string read_service_tier(const Fields& body, Request& request) {
   return tier;
 }
 
+namespace {
+
+ApiError too_long(const ServedModel& model, const std::string& n_tokens, const std::string& param) {
+  return ApiError(400,
+                  fmt::format("This model's maximum context length is {} tokens. However, your "
+                              "request has {} tokens. Please shorten it.",
+                              model.context, n_tokens),
+                  param, std::string(kContextExceeded));
+}
+
+}  // namespace
+
+std::vector<Token> encode_prompt(const ServedModel& model, std::string_view text, bool add_special,
+                                 const std::string& param) {
+  const size_t least = text.size() / model.longest_token;
+  if (least > size_t(model.context))
+    throw too_long(model, fmt::format("at least {}", least), param);
+  return model.tokenizer->encode(text, add_special);
+}
+
 int answer_limit(const ServedModel& model, size_t n_prompt, int64_t wanted,
                  const std::string& param) {
   const int64_t left = model.context - int64_t(n_prompt);
-  if (left <= 0) {
-    throw ApiError(400,
-                   fmt::format("This model's maximum context length is {} tokens. However, your "
-                               "request has {} tokens. Please shorten it.",
-                               model.context, n_prompt),
-                   param, "context_length_exceeded");
-  }
+  if (left <= 0) throw too_long(model, fmt::to_string(n_prompt), param);
   if (wanted < 0) wanted = model.max_tokens > 0 ? model.max_tokens : left;
   return int(std::min({wanted, left, kMaxInt}));
 }

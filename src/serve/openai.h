@@ -35,9 +35,10 @@ struct ServedModel {
   std::string effort;       // of requests that name none; empty: the template decides
   SamplingParams sampling;  // what requests leave open
   std::optional<Price> price;
-  int64_t created = 0;     // seconds since 1970
-  int64_t context = 0;     // most tokens of prompt and answer together
-  int64_t max_tokens = 0;  // of an answer whose request names no limit; 0: up to the context
+  int64_t created = 0;       // seconds since 1970
+  int64_t context = 0;       // most tokens of prompt and answer together
+  size_t longest_token = 1;  // bytes of text
+  int64_t max_tokens = 0;    // of an answer whose request names no limit; 0: up to the context
   const Tokenizer* tokenizer = nullptr;
   const ChatTemplate* chat = nullptr;
   OrderedJson template_variables = OrderedJson::object();
@@ -81,6 +82,13 @@ GenerationRequest read_generation(const Fields& body, const ServedModel& model,
 const char* service_tier(const Fields& body);
 /// As above, but throws ApiError for an unknown one; sets the request's priority.
 std::string read_service_tier(const Fields& body, Request& request);
+inline constexpr std::string_view kContextExceeded = "context_length_exceeded";
+
+/// The text's tokens. A text that cannot fit the context, however it is cut into tokens, is refused
+/// as answer_limit() does, without the time that its tokens would take.
+std::vector<Token> encode_prompt(const ServedModel& model, std::string_view text, bool add_special,
+                                 const std::string& param);
+
 /// `wanted` tokens (-1: the model's default) cut to what the context leaves; throws ApiError
 /// (context_length_exceeded) if nothing is left.
 int answer_limit(const ServedModel& model, size_t n_prompt, int64_t wanted,

@@ -170,7 +170,12 @@ void truncate_messages(ChatRequest& chat, const ServedModel& model) {
   };
   const auto fits = [&](size_t n_dropped) {
     chat.messages = without(n_dropped);
-    return int64_t(chat_prompt(chat, model).size()) <= limit;
+    try {
+      return int64_t(chat_prompt(chat, model).size()) <= limit;
+    } catch (const ApiError& error) {
+      if (error.code() != kContextExceeded) throw;
+      return false;
+    }
   };
   if (all.size() <= n_system + 1 || fits(0)) return;
   size_t low = 0, high = all.size() - n_system - 1;  // dropping `low` is not enough

@@ -58,8 +58,8 @@ std::vector<int32_t> marker_tokens(const ChatFormat& format, const Tokenizer& to
 /// The messages as the template can show them: if it knows no tools, these are described in the
 /// system message, and in the plain form calls of the first four follow as a demonstration; if it
 /// knows no calls, they are texts of the assistant, and results of the user. Nothing stands between
-/// demonstrations and conversation: with instructions there, SmolLM2-135M called the right tool in 0
-/// of 36 answers, with instructions before them in 22.
+/// demonstrations and conversation: with instructions there, SmolLM2-135M called the right tool in
+/// 0 of 36 answers, with instructions before them in 22.
 OrderedJson shown_messages(const OrderedJson& messages, const std::vector<ChatTool>& tools,
                            const ChatFormat& format);
 

@@ -1,8 +1,7 @@
 #include "weights/safetensors_writer.h"
 
-#include <fstream>
-
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 
 namespace sluice {
@@ -47,21 +46,13 @@ std::string SafetensorsWriter::header() const {
 void SafetensorsWriter::write(const std::filesystem::path& path) const {
   const std::string text = header();
   const uint64_t header_bytes = text.size();
-  std::filesystem::path partial = path;
-  partial += ".partial";
-  std::ofstream out(partial, std::ios::binary | std::ios::trunc);
-  out.write(reinterpret_cast<const char*>(&header_bytes), sizeof(header_bytes));
-  out.write(text.data(), std::streamsize(text.size()));
-  for (const TensorView& tensor : tensors_) {
-    out.write(reinterpret_cast<const char*>(tensor.data), std::streamsize(tensor.bytes));
-  }
-  out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(partial, path, error);
-  if (!out || error) {
-    std::filesystem::remove(partial, error);
-    throw Error(ErrorCode::kIo, "{}: cannot write", path.string());
-  }
+  write_whole_file(path, [&](std::ostream& out) {
+    out.write(reinterpret_cast<const char*>(&header_bytes), sizeof(header_bytes));
+    out.write(text.data(), std::streamsize(text.size()));
+    for (const TensorView& tensor : tensors_) {
+      out.write(reinterpret_cast<const char*>(tensor.data), std::streamsize(tensor.bytes));
+    }
+  });
 }
 
 }  // namespace sluice
