@@ -391,7 +391,7 @@ int calibrate_command(int argc, char** argv) {
            "rounds counts, so "
            "that a moment in which the machine is busy does not.",
            {"sluice calibrate -o host.json", "sluice calibrate --types Q4_1,Q8_0 --threads 1"});
-  add_text(app, "-o,--out", "FILE", out, "write the profile there (default: standard output)")
+  add_name(app, "-o,--out", "FILE", out, "write the profile there (default: standard output)")
       ->group("Output");
   add_text(app, "--types", "T,T,...", types, "matrix types (default " + types + ")")->group("Work");
   add_integer(app, "-t,--threads", threads, 1, 1024, "default: what the system allows")
@@ -402,6 +402,7 @@ int calibrate_command(int argc, char** argv) {
       ->group("Work");
   add_switch(app, "-q,--quiet", quiet, "no progress on standard error")->group("Output");
   if (!parse_flags(app, argc, argv)) return kOk;
+  if (!out.empty()) require_writable(out);
   CalibrateOptions options;
   options.threads = threads > 0 ? threads : usable_cpu_quota();
   options.cores = usable_cores();

@@ -178,6 +178,14 @@ CLI::Option* add_text(CLI::App& app, const std::string& name, const std::string&
                      [&value](const std::string& text) { value = text; });
 }
 
+CLI::Option* add_name(CLI::App& app, const std::string& name, const std::string& value_name,
+                      std::string& value, std::string help) {
+  return add_checked(app, name, value_name, std::move(help), [&value, name](const auto& text) {
+    if (text.empty()) throw CLI::ValidationError(name, "expected a name, got an empty text");
+    value = text;
+  });
+}
+
 CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int low, int high,
                          std::string help) {
   return add_checked(app, name, "N", std::move(help), [&value, name, low, high](auto& text) {

@@ -51,6 +51,9 @@ bool parse_flags(CLI::App& app, int argc, char** argv);
 CLI::Option* add_switch(CLI::App& app, const std::string& name, bool& value, std::string help);
 CLI::Option* add_text(CLI::App& app, const std::string& name, const std::string& value_name,
                       std::string& value, std::string help);
+/// As add_text(), of files and things that have a name: not empty.
+CLI::Option* add_name(CLI::App& app, const std::string& name, const std::string& value_name,
+                      std::string& value, std::string help);
 CLI::Option* add_integer(CLI::App& app, const std::string& name, int& value, int low, int high,
                          std::string help);
 CLI::Option* add_seed(CLI::App& app, const std::string& name, uint64_t& value, std::string help);

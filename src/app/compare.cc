@@ -44,7 +44,7 @@ bool parse(CompareOptions& o, int argc, char** argv) {
       ->group("Load");
   add_integer(app, "--requests", o.requests, 1, 10000, "of each user and round (default 2)")
       ->group("Load");
-  add_text(app, "--host", "FILE", o.host,
+  add_name(app, "--host", "FILE", o.host,
            "a profile of sluice calibrate (default: measured now, for this model alone)")
       ->group("Prediction");
   add_model_flags(app, o.model);

@@ -45,7 +45,7 @@ bool parse(MemoryOptions& o, int argc, char** argv) {
   add_choice(app, "--cache", o.cache, {"bf16", "fp8"},
              "format of the paged cache; recurrent states are always f32 (default bf16)")
       ->group("Formats");
-  add_text(app, "--on", "HARDWARE", o.on,
+  add_name(app, "--on", "HARDWARE", o.on,
            "also the devices that hold it, e.g. CS-3, B200, GB300, EPYC; of each only the usable "
            "part of its memory counts")
       ->group("Load");

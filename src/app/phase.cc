@@ -36,7 +36,7 @@ bool parse(PhaseOptions& o, int argc, char** argv) {
       "one kind. The least number of devices is priced, in one pipeline.",
       {"sluice phase --on CS-3 --attention gqa --svg gqa.svg",
        "sluice phase --on B200 --attention compressed --users 16 --csv points.csv"});
-  add_text(app, "--on", "HW", o.on, "hardware (default CS-3)");
+  add_name(app, "--on", "HW", o.on, "hardware (default CS-3)");
   add_choice(app, "--attention", o.attention, attention_names(), "kind of attention (default mla)")
       ->group("Model");
   add_integer(app, "--layers", o.layers, 1, 4096, "layers (default 80)")->group("Model");
@@ -45,8 +45,8 @@ bool parse(PhaseOptions& o, int argc, char** argv) {
   add_choice(app, "--weights", o.weights, {"4bit", "8bit", "bf16"}, "format (default 4bit)")
       ->group("Model");
   add_integer(app, "--users", o.users, 1, 1 << 24, "requests in flight (default 80)");
-  add_text(app, "--svg", "FILE", o.svg, "write the diagram")->group("Output");
-  add_text(app, "--csv", "FILE", o.csv, "write the points")->group("Output");
+  add_name(app, "--svg", "FILE", o.svg, "write the diagram")->group("Output");
+  add_name(app, "--csv", "FILE", o.csv, "write the points")->group("Output");
   add_switch(app, "--json", o.json, "print one object")->group("Output");
   return parse_flags(app, argc, argv);
 }
@@ -150,6 +150,9 @@ int phase_command(int argc, char** argv) {
                                .active = o.active,
                                .users = double(o.users),
                                .weights = weight_format(o.weights)};
+  for (const std::string& out : {o.svg, o.csv}) {
+    if (!out.empty()) require_writable(out);
+  }
   std::vector<PhasePoint> points;
   for (double context : phase_contexts(kColumns)) {
     for (double size : phase_sizes(kRows)) {

@@ -70,8 +70,8 @@ bool parse(PlanOptions& o, int argc, char** argv) {
        "sluice plan 3T/150B/80/mla --on GB300 --weights 4bit --site 750MW --min-speed 50",
        "sluice plan Kimi-K3 --html plans.html"});
   add_text(app, "MODEL", "", o.model, "a name of the catalogue, a config.json, or a model on disk");
-  add_text(app, "--on", "HW[,HW]", o.on, "hardware by name (see hardware/), or a profile's path");
-  add_text(app, "--prefill-on", "HW", o.prefill_on,
+  add_name(app, "--on", "HW[,HW]", o.on, "hardware by name (see hardware/), or a profile's path");
+  add_name(app, "--prefill-on", "HW", o.prefill_on,
            "compute prompts there and send the cache over; adds its time, not its price");
   add_integer(app, "--users", o.users, 1, 1 << 24,
               "requests in flight (default 1; with --site what gives the most tokens per joule)")
@@ -92,14 +92,14 @@ bool parse(PlanOptions& o, int argc, char** argv) {
   add_limits(app, o);
   add_switch(app, "--fastest", o.fastest, "the fastest plan per user instead of the cheapest")
       ->group("Search");
-  add_text(
+  add_name(
       app, "--site", "POWER", o.site,
       "fill a site of so many kW, MW or GW, its cooling included, with copies of the plan that "
       "gives the most tokens per joule: 750MW")
       ->group("Search");
   add_integer(app, "--show", o.most, 1, 1000, "plans to show (default 5)")->group("Output");
-  add_text(app, "-o", "FILE", o.out, "write the plan for `sluice simulate`")->group("Output");
-  add_text(app, "--html", "FILE", o.html,
+  add_name(app, "-o", "FILE", o.out, "write the plan for `sluice simulate`")->group("Output");
+  add_name(app, "--html", "FILE", o.html,
            "write an interactive page instead: MODEL (or none) and the catalogue's main ones on "
            "all hardware (or that of --on), 1 to 256 users, 1 Ki to 1 Mi tokens")
       ->group("Output");
@@ -118,7 +118,11 @@ std::vector<Hardware> hardware_list(const std::string& names) {
   std::vector<Hardware> list;
   for (size_t at = 0; at <= names.size();) {
     const size_t comma = std::min(names.find(',', at), names.size());
-    list.push_back(require_hardware(names.substr(at, comma - at), "--on"));
+    const std::string name = names.substr(at, comma - at);
+    if (name.empty()) {
+      throw UsageError(fmt::format("--on: expected names with a comma between, got \"{}\"", names));
+    }
+    list.push_back(require_hardware(name, "--on"));
     at = comma + 1;
   }
   return list;
@@ -352,6 +356,7 @@ int plan_command(int argc, char** argv) {
   PlanOptions o;
   if (!parse(o, argc, argv)) return kOk;
   if (!o.html.empty()) return write_page(o);
+  if (!o.out.empty()) require_writable(o.out);
   const ModelShape model = find_model(o.model).shape;
   Demand demand = demand_of(o);
   demand.weights = o.weights.empty() ? model.published : weight_format(o.weights);

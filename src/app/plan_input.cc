@@ -64,6 +64,7 @@ FoundModel find_model(const std::string& name) {
 }
 
 Hardware require_hardware(const std::string& name, const std::string& flag) {
+  if (name.empty()) throw UsageError(fmt::format("{}: expected a name of hardware", flag));
   std::error_code error;
   if (fs::is_regular_file(name, error)) {
     return hardware_from_json(Config(parse_json(read_text(name), name), name));

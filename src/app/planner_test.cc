@@ -148,6 +148,50 @@ TEST(PlanCommand, ImpossibleDemandsSayByHowMuch) {
             std::string::npos);
 }
 
+bool names(const std::string& message, const char* what) {
+  return message.find(what) != std::string::npos;
+}
+
+TEST(PlanCommand, EmptyNamesAreNamed) {
+  for (const char* list : {",", "CS-3,", ",CS-3", "CS-3,,B200"}) {
+    EXPECT_TRUE(names(fault(plan_command, {"Kimi-K3", "--on", list}),
+                      "--on: expected names with a comma between"))
+        << list;
+  }
+  EXPECT_TRUE(names(fault(plan_command, {"Kimi-K3", "--on", ""}), "--on: expected a name"));
+  EXPECT_TRUE(names(fault(plan_command, {"Kimi-K3", "--on", "CS-3", "--prefill-on", ""}),
+                    "--prefill-on: expected a name"));
+  EXPECT_TRUE(names(fault(phase_command, {"--svg", ""}), "--svg: expected a name"));
+}
+
+TEST(SimulateCommand, RefusesWhatItCannotUse) {
+  const std::filesystem::path plan = std::filesystem::path(testing::TempDir()) / "sluice-odd.json";
+  run(plan_command, {"Qwen3-8B", "--on", "H100", "-o", plan.string()});
+  const auto refused = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--plan", plan.string()});
+    return fault(simulate_command, std::move(words));
+  };
+  EXPECT_TRUE(names(refused({"--hop-us", "5"}), "--hop-us"));
+  EXPECT_TRUE(names(refused({"--workload", "w.csv", "--turns", "5"}), "--turns"));
+  EXPECT_TRUE(names(refused({"--cache-tokens", "1"}), "no request is served: all 1000"));
+  EXPECT_TRUE(names(refused({"--turns", "10000", "--turn-prompt", "16777216"}),
+                    "expected requests of at most 16777216 tokens"));
+  EXPECT_TRUE(names(refused({"--users", "1000", "--prompt", "1000000"}), "served at once"));
+  // What is wrong with a plan is told with its file.
+  Json json = parse_json(read(plan), "plan");
+  const auto changed = [&](const char* key, Json value) {
+    Json wrong = json;
+    wrong[key] = std::move(value);
+    std::ofstream(plan) << wrong.dump();
+    return refused({});
+  };
+  for (const std::string& message :
+       {changed("model", "Qwen9"), changed("draft", "mtp-99"), changed("compute_bits", 7)}) {
+    EXPECT_TRUE(message.starts_with(plan.string())) << message;
+  }
+  std::filesystem::remove(plan);
+}
+
 TEST(ClaimsCommand, SaysWhyIn80Columns) {
   const std::string text = run(claims_command, {});
   EXPECT_NE(text.find("150b-active: circular"), std::string::npos);
@@ -407,6 +451,13 @@ TEST(ValidateCommand, JudgesRowsAndWritesThem) {
       rows.starts_with("id,concurrency,tpot_measured_ms,tpot_predicted_ms,"
                        "ttft_measured_ms,ttft_predicted_ms\nmade_up_tp8_ep1_1,16,12.0000,"));
   EXPECT_NE(rows.find("made_up_3,,12.0000,,120.0000,\n"), std::string::npos);
+  // The same file as input, or nothing to fit.
+  EXPECT_TRUE(
+      names(fault(validate_command, {"--silicon", out.string(), "--rows-out", out.string()}),
+            "the file that is read"));
+  std::ofstream(out) << "id,model_path,system,backend,mode,isl,osl\n";
+  EXPECT_TRUE(names(fault(validate_command, {"--silicon", out.string(), "--leave-out"}),
+                    "expected rows to fit"));
   std::filesystem::remove(out);
 }
 

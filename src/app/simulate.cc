@@ -65,28 +65,32 @@ void add_load_flags(CLI::App& app, SimulateOptions& o) {
   CLI::Option* users = add_integer(app, "--users", o.users, 1, 1 << 20,
                                    "users who ask again as soon as they have their answer");
   CLI::Option* file =
-      add_text(app, "--workload", "FILE", o.workload,
+      add_name(app, "--workload", "FILE", o.workload,
                "a recorded trace: CSV with the columns arrival_s, prompt_tokens, output_tokens and "
                "perhaps session; prompts of a session begin alike");
   rate->group(group)->excludes(users)->excludes(file);
   users->group(group)->excludes(file);
   file->group(group);
   const auto integer = [&](const char* name, int& value, int low, int high, const char* help) {
-    add_integer(app, name, value, low, high, help)->group(group);
+    CLI::Option* const option = add_integer(app, name, value, low, high, help);
+    option->group(group)->excludes(file);
   };
   integer("--requests", o.requests, 1, 10'000'000, "in all (default 1000)");
   integer("--prompt", o.prompt, 1, kMostTokens, "tokens of a prompt (default 512)");
   integer("--output", o.output, 1, kMostTokens, "tokens of an answer (default 128)");
   add_number(app, "--spread", o.spread, 0, 10,
              "standard deviation of both over their means; log-normal (default 0)")
-      ->group(group);
+      ->group(group)
+      ->excludes(file);
   integer("--turns", o.turns, 1, 10'000,
           "requests per session; each prompt begins with all that was said (default 1)");
   integer("--turn-prompt", o.turn_prompt, 1, kMostTokens,
           "new tokens of each further prompt (default 64)");
   add_number(app, "--think-s", o.think_s, 0, 1e6f, "seconds between an answer and the next turn")
+      ->group(group)
+      ->excludes(file);
+  add_integer(app, "--shared", o.n_shared, 0, kMostTokens, "first tokens that all sessions share")
       ->group(group);
-  integer("--shared", o.n_shared, 0, kMostTokens, "first tokens that all sessions share");
   add_seed(app, "--seed", o.seed, "the same seed gives the same run (default 1)")->group(group);
 }
 
@@ -95,29 +99,26 @@ void add_stage_flags(CLI::App& app, SimulateOptions& o) {
   CLI::Option* number = add_integer(app, "--stages", o.n_stages, 1, 4096,
                                     "in a row; each a device of its own unless --host is given");
   number->group(stages);
-  CLI::Option* host = add_text(app, "--host", "FILE", o.host,
+  CLI::Option* host = add_name(app, "--host", "FILE", o.host,
                                "this machine, as measured by `sluice calibrate`; with --model");
   host->group(stages);
   add_text(app, "-m,--model", "PATH", o.model, "as for `sluice run`; only looked at")
       ->group(stages)
       ->needs(host);
-  CLI::Option* plan = add_text(app, "--plan", "FILE", o.plan,
+  CLI::Option* plan = add_name(app, "--plan", "FILE", o.plan,
                                "a placement on published hardware, from `sluice plan -o`; with "
                                "--host: which blocks are on which stage and cores");
   plan->group(stages)->excludes(number);
   add_switch(app, "--split-cores", o.split_cores, "each stage has its own share of the threads")
       ->group(stages)
       ->needs(host);
-  add_number(app, "--stage-us", o.stage_us, 0, 1e9f, "microseconds of a stage per batch")
-      ->group(stages)
-      ->excludes(host)
-      ->excludes(plan);
-  add_number(app, "--row-us", o.row_us, 0, 1e9f, "and for each row of the batch (default 0)")
-      ->group(stages);
-  add_number(app, "--hop-us", o.hop_us, 0, 1e9f, "from one stage to the next (default 0)")
-      ->group(stages);
-  add_number(app, "--guess-us", o.guess_us, 0, 1e9f, "of a guess of --draft (default 0)")
-      ->group(stages);
+  const auto time = [&](const char* name, float& value, const char* help) {
+    add_number(app, name, value, 0, 1e9f, help)->group(stages)->excludes(host)->excludes(plan);
+  };
+  time("--stage-us", o.stage_us, "microseconds of a stage per batch");
+  time("--row-us", o.row_us, "and for each row of the batch (default 0)");
+  time("--hop-us", o.hop_us, "from one stage to the next (default 0)");
+  time("--guess-us", o.guess_us, "of a guess of --draft (default 0)");
   add_choice(app, "--draft", o.draft, drafts_to_verify(),
              "speculation: the scheduler verifies so many guesses at a time, of which as many are "
              "kept as was published (default: the plan's, or none)")
@@ -163,7 +164,7 @@ bool parse(SimulateOptions& o, int argc, char** argv) {
   add_stage_flags(app, o);
   add_load_flags(app, o);
   add_serving_flags(app, o);
-  add_text(app, "--trace", "FILE", o.trace, "write a trace for Perfetto")->group("Output");
+  add_name(app, "--trace", "FILE", o.trace, "write a trace for Perfetto")->group("Output");
   add_switch(app, "--json", o.json, "print one object")->group("Output");
   if (!parse_flags(app, argc, argv)) return false;
   if (o.host.empty() && o.plan.empty() && o.stage_us + o.row_us <= 0) {
@@ -199,6 +200,24 @@ Workload make_workload(const SimulateOptions& o) {
   return Workload(w);
 }
 
+/// What is served at once is held in memory, token by token.
+void check_size(const Workload& workload, int max_sequences, int n_requests) {
+  constexpr int64_t kMostAtOnce = int64_t{1} << 28;
+  const int64_t longest = workload.longest();
+  if (longest > kMostTokens) {
+    throw UsageError(
+        fmt::format("--prompt, --output, --turns: expected requests of at most {} tokens, the "
+                    "longest may have {}",
+                    kMostTokens, longest));
+  }
+  const int64_t at_once = longest * std::min(max_sequences, n_requests);
+  if (at_once > kMostAtOnce) {
+    throw UsageError(fmt::format(
+        "--users, --max-users: expected at most {} tokens served at once, got {} of {} requests",
+        kMostAtOnce, at_once, std::min(max_sequences, n_requests)));
+  }
+}
+
 SimOptions make_options(const SimulateOptions& o, const Workload& workload, const Stages& stages) {
   SimOptions s;
   const bool on_accelerators = o.host.empty() && !o.plan.empty();
@@ -208,6 +227,7 @@ SimOptions make_options(const SimulateOptions& o, const Workload& workload, cons
   s.engine.max_sequences = o.max_users > 0 ? o.max_users
                            : o.users > 0   ? o.users
                                            : std::max(64, 4 * stages.route.n_servers);
+  check_size(workload, s.engine.max_sequences, workload.remaining());
   s.engine.max_context = o.max_context;
   s.engine.prefix_cache = !o.no_prefix_cache;
   s.engine.speculation = Speculation::kOff;
@@ -368,7 +388,13 @@ int simulate_command(int argc, char** argv) {
   if (!o.host.empty()) {
     make_host_stages(o, stages);
   } else if (!o.plan.empty()) {
-    make_placed_stages(o, stages);
+    try {
+      make_placed_stages(o, stages);
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      if (message.starts_with(o.plan)) throw;
+      throw Error(error.code(), "{}: {}", o.plan, message);
+    }
   } else {
     make_flat_stages(o, stages);
   }
@@ -378,6 +404,12 @@ int simulate_command(int argc, char** argv) {
   SimTrace trace(kTraceSpans);
   const SimReport report =
       simulate(route, *stages.cost, workload, options, o.trace.empty() ? nullptr : &trace);
+  if (report.n_finished == 0 && report.n_refused > 0) {
+    throw Error(ErrorCode::kResource,
+                "no request is served: all {} have more tokens than the {} that context and cache "
+                "hold",
+                report.n_refused, options.most_tokens());
+  }
   if (!o.trace.empty()) write_trace(o.trace, trace, route);
   if (o.json) {
     print_json(report_to_json(report, route));

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -37,11 +38,11 @@ bool parse(ValidateOptions& o, int argc, char** argv) {
            {"sluice validate", "sluice validate --silicon rows.csv --rows-out compared.csv",
             "sluice validate --silicon rows.csv --leave-out",
             "sluice validate --silicon rows.csv --fit calibration/gpu.json"});
-  add_text(app, "--silicon", "FILE", o.silicon,
+  add_name(app, "--silicon", "FILE", o.silicon,
            "CSV with columns id, model_path, system, backend, precision, mode, isl, osl, tp_size, "
            "..., silicon_ttft_ms, silicon_tpot_ms")
       ->group("Measured rows");
-  add_text(
+  add_name(
       app, "--rows-out", "FILE", o.rows_out,
       "write id, concurrency and both times, measured and predicted, of every row; empty where "
       "nothing is predicted")
@@ -49,7 +50,7 @@ bool parse(ValidateOptions& o, int argc, char** argv) {
   add_switch(app, "--leave-out", o.leave_out,
              "also refit without each model and each system in turn, and predict what was left out")
       ->group("Measured rows");
-  add_text(app, "--fit", "FILE", o.fit,
+  add_name(app, "--fit", "FILE", o.fit,
            "fit the constants to the rows and write them; the rows are then judged with them")
       ->group("Measured rows");
   add_switch(app, "--json", o.json, "print one object")->group("Output");
@@ -152,6 +153,14 @@ void write_rows(const std::string& path, const std::vector<SiliconRow>& rows,
 }
 
 OrderedJson judge_silicon(const ValidateOptions& o) {
+  for (const std::string& out : {o.rows_out, o.fit}) {
+    if (out.empty()) continue;
+    std::error_code error;
+    if (std::filesystem::equivalent(out, o.silicon, error)) {
+      throw UsageError(fmt::format("--rows-out, --fit: {} is the file that is read", out));
+    }
+    require_writable(out);
+  }
   std::vector<SiliconRow> rows = read_silicon(read_text(o.silicon), o.silicon);
   const size_t n_rows = rows.size();
   Calibration constants = shipped_calibration();
@@ -161,6 +170,11 @@ OrderedJson judge_silicon(const ValidateOptions& o) {
   std::vector<SiliconPoint> points = merge_repeats(fits ? rows : std::move(rows));
   const size_t n_points = points.size();
   FitInput input = fit_input(std::move(points), kMostConcurrency);
+  if (input.points.empty() && (fits || o.leave_out)) {
+    throw Error(ErrorCode::kInvalidInput,
+                "{}: expected rows to fit (a known model and up to {:.0f} users), found none of {}",
+                o.silicon, kMostConcurrency, n_rows);
+  }
   if (fits) {
     constants =
         fit_calibration(input, std::vector<bool>(input.points.size(), true), uncalibrated());

@@ -238,6 +238,12 @@ ModelShape describe_model(const Config& config) {
   const auto finish = [&](ModelShape shape) {
     shape.architecture = type;
     shape.source = config.what();
+    for (const PartShape& part : shape.blocks) {
+      if (part.n_active <= part.n_experts) continue;
+      throw Error(ErrorCode::kInvalidInput,
+                  "{}: layer {}: expected at most {} experts per token, got {}", config.what(),
+                  part.layer, part.n_experts, part.n_active);
+    }
     shape.published = published_format(text, shape.not_counted);
     return shape;
   };

@@ -108,6 +108,10 @@ Hardware hardware_from_json(const Config& config) {
                     .family = config.text("family"),
                     .devices_per_node = int(config.integer_in("devices_per_node", 1, 1 << 20)),
                     .numbers = {}};
+  if (hardware.name.empty()) {
+    throw Error(ErrorCode::kInvalidInput, "{}: name: expected a text, got an empty one",
+                config.what());
+  }
   if (config.has("aliases")) hardware.aliases = config.texts("aliases");
   const Config numbers = config.object("numbers");
   for (const auto& [name, json] : numbers.json().items()) {

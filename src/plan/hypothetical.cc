@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 
@@ -53,15 +54,15 @@ ModelShape hypothetical_model(double total, double active, int layers,
                               const std::string& attention) {
   if (!(total >= 1e6 && total <= 1e15 && active > 0 && active <= total)) {
     throw Error(ErrorCode::kInvalidInput,
-                "model: expected 1M <= total <= 1000T and active <= total, got {:.3g} and {:.3g}",
-                total, active);
+                "expected 1M <= total <= 1000T and active <= total, got {:.3g} and {:.3g}", total,
+                active);
   }
   if (layers < 1 || layers > 4096) {
-    throw Error(ErrorCode::kInvalidInput, "model: layers: expected 1 to 4096, got {}", layers);
+    throw Error(ErrorCode::kInvalidInput, "layers: expected 1 to 4096, got {}", layers);
   }
   const std::vector<std::string> known = attention_names();
   if (std::find(known.begin(), known.end(), attention) == known.end()) {
-    throw Error(ErrorCode::kInvalidInput, "model: attention: expected one of {}, got {}",
+    throw Error(ErrorCode::kInvalidInput, "attention: expected one of {}, got \"{}\"",
                 fmt::join(known, ", "), attention);
   }
   ModelShape model;
@@ -75,8 +76,8 @@ ModelShape hypothetical_model(double total, double active, int layers,
   const double dense = active - kActive * routed - 2 * model.head.matrix;
   if (dense <= 0) {
     throw Error(ErrorCode::kInvalidInput,
-                "model: active: expected more than {:.3g} ({} of {} experts), got {:.3g}",
-                active - dense, kActive, kExperts, active);
+                "active: expected more than {:.3g} ({} of {} experts), got {:.3g}", active - dense,
+                kActive, kExperts, active);
   }
   for (int layer = 0; layer < layers; ++layer) {
     PartShape mixer = mixer_of(attention, model.dim, layer);
@@ -122,10 +123,15 @@ std::optional<ModelShape> hypothetical_named(std::string_view text) {
   const std::optional<double> total = parse_count(parts[0]), active = parse_count(parts[1]);
   const std::optional<double> layers = parse_count(parts[2]);
   if (!total || !active || !layers) return std::nullopt;
-  ModelShape model =
-      hypothetical_model(*total, *active, int(std::min(*layers, 1e6)), std::string(parts[3]));
-  model.name = text;
-  return model;
+  constexpr double kMost = std::numeric_limits<int>::max();
+  try {
+    ModelShape model = hypothetical_model(*total, *active, int(std::clamp(*layers, -kMost, kMost)),
+                                          std::string(parts[3]));
+    model.name = text;
+    return model;
+  } catch (const Error& error) {
+    throw Error(error.code(), "{}: {}", text, error.what());
+  }
 }
 
 }  // namespace sluice

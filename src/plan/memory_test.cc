@@ -204,6 +204,10 @@ TEST(Memory, WrongConfigsNameTheField) {
                         "num_hidden_layers": 3, "compress_ratios": [0, 4]})")
                 .find("compress_ratios: expected an array of 3 entries, got 2"),
             std::string::npos);
+  Json many = catalog_config("Mixtral-8x7B-v0.1")->json();
+  many["num_experts_per_tok"] = 9;
+  EXPECT_NE(message(many.dump().c_str()).find("expected at most 8 experts per token, got 9"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -82,6 +82,11 @@ Placement placement_from_json(const Json& json, const std::string& what) {
   placement.cache = cache == "fp8" ? CacheFormat::k8Bit : CacheFormat::k16Bit;
   if (config.has("compute_bits")) {
     placement.compute_bits = int(config.integer_in("compute_bits", 4, 16));
+    if (placement.compute_bits != 4 && placement.compute_bits != 8 &&
+        placement.compute_bits != 16) {
+      throw Error(ErrorCode::kInvalidInput, "{}: compute_bits: expected 4, 8 or 16, got {}", what,
+                  placement.compute_bits);
+    }
   }
   placement.engine = config.text("engine", "");
   return placement;

@@ -46,16 +46,16 @@ void judge(Candidate& c, const Demand& demand) {
   }
   if (demand.min_speed > 0) {
     fail(demand.min_speed / c.user_tokens_per_s(),
-         fmt::format("gives {:.1f} tokens/s per user of {:.1f}", c.user_tokens_per_s(),
+         fmt::format("gives {:.1f} tokens/s per user of {:.9g}", c.user_tokens_per_s(),
                      demand.min_speed));
   }
   if (demand.max_first_ms > 0) {
     fail(c.first_ms / demand.max_first_ms,
-         fmt::format("first token after {:.0f} ms of {:.0f}", c.first_ms, demand.max_first_ms));
+         fmt::format("first token after {:.4g} ms of {:.4g}", c.first_ms, demand.max_first_ms));
   }
   if (demand.max_power > 0 && c.watts) {
     fail(*c.watts / demand.max_power,
-         fmt::format("draws {:.1f} kW of {:.1f}", *c.watts / 1e3, demand.max_power / 1e3));
+         fmt::format("draws {:.4g} kW of {:.4g}", *c.watts / 1e3, demand.max_power / 1e3));
   }
   if (demand.max_usd > 0 && c.usd_per_hour) {
     fail(*c.usd_per_hour / demand.max_usd,

@@ -22,8 +22,8 @@ constexpr int kMaxDevices = 1 << 12;
 constexpr double kMeanLength = 0.9;  // of the longest, if lengths are uniform from 80 %
 constexpr double kFirstRound = 0.1;  // of the requests: each user asks ten times
 
-/// One line of CSV; quotes may hold commas. Advances `text` behind it.
-std::vector<std::string> next_line(std::string_view& text) {
+/// One line of CSV; quotes may hold commas. Advances `text` behind it. `where`: for errors.
+std::vector<std::string> next_line(std::string_view& text, const std::string& where) {
   std::vector<std::string> cells(1);
   bool quoted = false;
   size_t i = 0;
@@ -37,6 +37,7 @@ std::vector<std::string> next_line(std::string_view& text) {
       cells.back() += c;
     }
   }
+  if (quoted) throw Error(ErrorCode::kInvalidInput, "{}: a quote is not closed", where);
   text.remove_prefix(std::min(text.size(), i + 1));
   return cells;
 }
@@ -244,7 +245,7 @@ std::vector<SiliconRow> read_silicon(std::string_view csv, const std::string& wh
   std::map<std::string, size_t> columns;
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (csv.starts_with(kByteOrderMark)) csv.remove_prefix(kByteOrderMark.size());
-  const std::vector<std::string> header = next_line(csv);
+  const std::vector<std::string> header = next_line(csv, what + ": header");
   for (size_t i = 0; i < header.size(); ++i) columns[header[i]] = i;
   for (const char* column : {"id", "model_path", "system", "backend", "mode", "isl", "osl"}) {
     if (columns.contains(column)) continue;
@@ -252,13 +253,13 @@ std::vector<SiliconRow> read_silicon(std::string_view csv, const std::string& wh
   }
   std::vector<SiliconRow> rows;
   for (size_t number = 2; !csv.empty(); ++number) {
-    std::vector<std::string> cells = next_line(csv);
+    const std::string where = fmt::format("{}: line {}", what, number);
+    std::vector<std::string> cells = next_line(csv, where);
     if (cells.size() == 1 && cells[0].empty()) continue;
     if (rows.size() == kMaxRows) {
       throw Error(ErrorCode::kResource, "{}: expected at most {} rows", what, kMaxRows);
     }
-    rows.push_back(
-        read_row(Line(columns, std::move(cells), fmt::format("{}: line {}", what, number))));
+    rows.push_back(read_row(Line(columns, std::move(cells), where)));
   }
   unmark_copies(rows);
   return rows;

@@ -247,6 +247,8 @@ TEST(Silicon, WrongFilesNameLineAndColumn) {
     return "";
   };
   EXPECT_NE(fault("id,mode\n").find("column model_path"), std::string::npos);
+  EXPECT_NE(fault(std::string(kHeader) + "\"a,b\n").find("line 2: a quote is not closed"),
+            std::string::npos);
   const std::string bad = kHeader + row("a", "m", 4, 8, 1) + row("b", "m", 4, -8, 1);
   EXPECT_NE(fault(bad).find("line 3: tp_size"), std::string::npos);
   EXPECT_NE(fault(kHeader + row("a", "m", 4, 8, std::nan(""))).find("silicon_tpot_ms"),

@@ -116,11 +116,7 @@ class LoadRun {
   }
 
   bool fits(const Arrival& asked) const {
-    int64_t limit = int64_t(options_.pools.n_pages) * kPageTokens;
-    if (options_.engine.max_context > 0) {
-      limit = std::min<int64_t>(limit, options_.engine.max_context);
-    }
-    return int64_t(asked.prompt) + asked.output <= limit;
+    return int64_t(asked.prompt) + asked.output <= options_.most_tokens();
   }
 
   Request request(size_t index) {
@@ -253,6 +249,11 @@ SimReport LoadRun::report() const {
 }
 
 }  // namespace
+
+int64_t SimOptions::most_tokens() const {
+  const int64_t held = int64_t(pools.n_pages) * kPageTokens;
+  return engine.max_context > 0 ? std::min<int64_t>(held, engine.max_context) : held;
+}
 
 Percentiles percentiles(std::vector<double> values) {
   if (values.empty()) return {};

@@ -27,6 +27,9 @@ struct SimOptions {
   double max_ttft_ms = 0;  // limits of a good answer; 0: none
   double max_tpot_ms = 0;
   BatchLog* log = nullptr;  // filled if given
+
+  /// Tokens of the longest request that is served.
+  int64_t most_tokens() const;
 };
 
 /// Nearest-rank percentiles; zeros without values.

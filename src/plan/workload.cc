@@ -34,11 +34,17 @@ std::vector<std::string_view> split(std::string_view line) {
 class TraceReader {
  public:
   TraceReader(std::string_view text, const std::string& what) : text_(text), what_(what) {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
     if (!next_line())
       throw Error(ErrorCode::kInvalidInput, "{}: expected a CSV, got nothing", what_);
     for (size_t i = 0; i < kColumns.size(); ++i) {
       const auto found = std::find(cells_.begin(), cells_.end(), kColumns[i]);
       column_[i] = found == cells_.end() ? -1 : int(found - cells_.begin());
+      if (std::count(cells_.begin(), cells_.end(), kColumns[i]) > 1) {
+        throw Error(ErrorCode::kInvalidInput, "{}: line 1: expected one column {}, got several",
+                    what_, kColumns[i]);
+      }
       if (column_[i] < 0 && kColumns[i] != "session") {
         throw Error(ErrorCode::kInvalidInput, "{}: line 1: expected a column {}", what_,
                     kColumns[i]);
@@ -238,8 +244,8 @@ int64_t Workload::longest() const {
     }
     return longest;
   }
-  const double further = (options_.turns - 1) * (options_.turn_prompt + options_.output);
-  const double tokens = options_.prompt + options_.output + further;
+  const double turn = double(options_.turn_prompt) + options_.output;
+  const double tokens = double(options_.prompt) + options_.output + (options_.turns - 1) * turn;
   return int64_t(std::ceil(tokens * (1 + 4 * options_.spread)));
 }
 

@@ -20,7 +20,8 @@ std::string message_of(const std::string& trace) {
 
 TEST(Workload, ATraceIsReplayedAsRecorded) {
   Workload workload = Workload::from_trace(
-      "session,arrival_s,output_tokens,prompt_tokens\r\na,0.5,3,10\nb,1.5,4,20\n\na,1.5,5,30\n",
+      "\xEF\xBB\xBFsession,arrival_s,output_tokens,prompt_tokens\r\na,0.5,3,10\nb,1.5,4,20\n\na,1."
+      "5,5,30\n",
       "t.csv");
   EXPECT_TRUE(workload.is_open());
   EXPECT_EQ(workload.longest(), 35);
@@ -39,6 +40,8 @@ TEST(Workload, WrongTracesNameLineAndColumn) {
   EXPECT_NE(message_of("").find("expected a CSV"), std::string::npos);
   EXPECT_NE(message_of(head).find("at least one request"), std::string::npos);
   EXPECT_NE(message_of("arrival_s,prompt_tokens\n1,2\n").find("output_tokens"), std::string::npos);
+  EXPECT_NE(message_of("arrival_s,arrival_s\n1,2\n").find("expected one column arrival_s"),
+            std::string::npos);
   EXPECT_NE(message_of(head + "2,1,1\n1,1,1\n").find("line 3: arrival_s: expected at least"),
             std::string::npos);
   for (const char* cell : {"nan", "-1", "inf", "1e300", "", "1x", "0x10"}) {
