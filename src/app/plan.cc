@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "app/cli.h"
@@ -72,7 +73,7 @@ bool parse(PlanOptions& o, int argc, char** argv) {
   add_text(app, "MODEL", "", o.model, "a name of the catalogue, a config.json, or a model on disk");
   add_name(app, "--on", "HW[,HW]", o.on, "hardware by name (see hardware/), or a profile's path");
   add_name(app, "--prefill-on", "HW", o.prefill_on,
-           "compute prompts there and send the cache over; adds its time, not its price");
+           "compute prompts there and send the cache over (-o: too); adds time, not price");
   add_integer(app, "--users", o.users, 1, 1 << 24,
               "requests in flight (default 1; with --site what gives the most tokens per joule)")
       ->group("Load");
@@ -228,10 +229,7 @@ void print_rest(const OrderedJson& json) {
   for (const OrderedJson& note : json["notes"]) fmt::print("{}\n", note.get<std::string>());
 }
 
-void add_prefill(OrderedJson& json, const ModelShape& model, const Candidate& best,
-                 const Hardware& hardware, const Demand& demand) {
-  const Prefill prefill =
-      prefill_elsewhere(model, hardware, *best.placement.groups.front().hardware, demand);
+void add_prefill(OrderedJson& json, const Prefill& prefill) {
   json["prefill"] = {{"plan", prefill.plan},
                      {"compute_ms", rounded(prefill.compute_ms)},
                      {"cache_bytes", std::ceil(prefill.cache_bytes)},
@@ -375,16 +373,17 @@ int plan_command(int argc, char** argv) {
                 best.fault.starts_with("gives") ? "slow" : "much");
   }
   OrderedJson json = report(o, model, demand, all);
+  std::optional<Prefill> prefill;
   if (!o.prefill_on.empty()) {
-    add_prefill(json, model, best, require_hardware(o.prefill_on, "--prefill-on"), demand);
+    prefill = prefill_elsewhere(model, require_hardware(o.prefill_on, "--prefill-on"),
+                                *best.placement.groups.front().hardware, demand);
+    add_prefill(json, *prefill);
   }
   if (site_watts > 0) add_site(json, best, demand, site_watts);
-  if (!o.out.empty() && !o.prefill_on.empty()) {
-    json["notes"].push_back(o.out + " has no prefill elsewhere: simulate computes prompts on it");
-  }
   if (!o.out.empty()) {
     OrderedJson plan = placement_to_json(best.placement, o.model);
     if (o.draft != "none") plan["draft"] = o.draft;
+    if (prefill) plan["prefill"] = placement_to_json(prefill->placement, o.model);
     write_file(o.out, plan.dump(1) + '\n');
   }
   if (o.json) {

@@ -134,6 +134,28 @@ TEST(PlanCommand, PrefillElsewhereSendsTheCache) {
   EXPECT_NEAR(json["prefill"]["transfer_ms"].get<double>(), 45, 1);  // at 150 GB/s
 }
 
+TEST(SimulateCommand, ComputesPromptsElsewhere) {
+  const std::filesystem::path file =
+      std::filesystem::path(testing::TempDir()) / "sluice-elsewhere.json";
+  const Json plan =
+      json_of(plan_command, {"DeepSeek-V3", "--on", "CS-3", "--weights", "8bit", "--prefill-on",
+                             "B200", "--context", "8192", "-o", file.string()});
+  const std::vector<std::string> load = {
+      "--plan", file.string(), "--users", "1",          "--prompt",
+      "8192",   "--output",    "64",      "--requests", "2"};
+  const Json one = json_of(simulate_command, load);
+  const double planned = plan["prefill"]["first_token_ms"];
+  EXPECT_NEAR(one["ttft_ms"]["mean"].get<double>(), planned, 0.02 * planned);
+  EXPECT_GT(one["prefill"]["busy"].get<double>(), 0.5);
+  EXPECT_GT(one["prefill"]["link_busy"].get<double>(), 0);
+  Json json = parse_json(read(file), "plan");
+  json["prefill"]["stages"][0]["hardware"] = "H101";
+  std::ofstream(file) << json.dump();
+  EXPECT_TRUE(
+      fault(simulate_command, load).starts_with(file.string() + ": prefill: stage 0: hardware"));
+  std::filesystem::remove(file);
+}
+
 TEST(PlanCommand, ImpossibleDemandsSayByHowMuch) {
   const std::string slow =
       fault(plan_command, {"Kimi-K3", "--on", "B200", "--min-speed", "100000"});

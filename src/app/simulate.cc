@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "app/calibrate.h"
 #include "app/cli.h"
@@ -17,6 +18,7 @@
 #include "base/error.h"
 #include "plan/first_token.h"
 #include "plan/host.h"
+#include "plan/prefill.h"
 #include "plan/search.h"
 #include "plan/sim.h"
 #include "plan/sim_placed.h"
@@ -179,6 +181,7 @@ struct Stages {
   SimRoute route;
   std::unique_ptr<BatchCost> cost;
   Draft draft;
+  std::optional<PrefillPool> prefill;
   // What the cost looks at:
   HostProfile host;
   HostModel model;
@@ -223,13 +226,19 @@ SimOptions make_options(const SimulateOptions& o, const Workload& workload, cons
   const bool on_accelerators = o.host.empty() && !o.plan.empty();
   if (on_accelerators) s.engine.chunk = kPromptChunk;
   if (o.chunk > 0) s.engine.chunk = o.chunk;
+  if (stages.prefill) {
+    // What was sent takes no rows, and a prompt is computed whole: its prefix is not looked for.
+    s.prefill = &*stages.prefill;
+    s.engine.chunk =
+        std::max(s.engine.chunk, int(std::min<int64_t>(workload.longest(), kMostTokens)));
+  }
   if (on_accelerators) s.engine.mixed_rows = s.engine.chunk;
   s.engine.max_sequences = o.max_users > 0 ? o.max_users
                            : o.users > 0   ? o.users
                                            : std::max(64, 4 * stages.route.n_servers);
   check_size(workload, s.engine.max_sequences, workload.remaining());
   s.engine.max_context = o.max_context;
-  s.engine.prefix_cache = !o.no_prefix_cache;
+  s.engine.prefix_cache = !o.no_prefix_cache && !stages.prefill;
   s.engine.speculation = Speculation::kOff;
   const int64_t tokens = o.cache_tokens > 0
                              ? o.cache_tokens
@@ -255,31 +264,35 @@ OrderedJson percentiles_to_json(const Percentiles& p, bool is_known) {
           {"p99", rounded(p.p99)}};
 }
 
-OrderedJson report_to_json(const SimReport& r, const SimRoute& route) {
+OrderedJson report_to_json(const SimReport& r, const SimRoute& route, bool prefill) {
   const bool known = !r.saturated;
   OrderedJson busy = OrderedJson::array();
   for (size_t s = 0; s < r.busy.size(); ++s) {
     busy.push_back({{"stage", route.stages[s]}, {"busy", rounded(r.busy[s])}});
   }
-  return {{"saturated", r.saturated},
-          {"requests", r.n_finished},
-          {"refused", r.n_refused},
-          {"dropped", r.n_dropped},
-          {"ttft_ms", percentiles_to_json(r.ttft_ms, known)},
-          {"tpot_ms", percentiles_to_json(r.tpot_ms, true)},
-          {"latency_ms", percentiles_to_json(r.latency_ms, known)},
-          {"duration_s", rounded(r.duration_s)},
-          {"output_tok_s", rounded(r.output_tok_s)},
-          {"prompt_tok_s", rounded(r.prompt_tok_s)},
-          {"goodput_req_s", known ? OrderedJson(rounded(r.goodput_req_s)) : nullptr},
-          {"good_share", known ? OrderedJson(rounded(r.good_share)) : nullptr},
-          {"cached_share", rounded(r.cached_share)},
-          {"batches", r.batches},
-          {"rows", r.rows},
-          {"preemptions", r.preemptions},
-          {"tokens_per_verification", rounded(r.accepted)},
-          {"mean_waiting", rounded(r.mean_waiting)},
-          {"stages", std::move(busy)}};
+  OrderedJson json = {{"saturated", r.saturated},
+                      {"requests", r.n_finished},
+                      {"refused", r.n_refused},
+                      {"dropped", r.n_dropped},
+                      {"ttft_ms", percentiles_to_json(r.ttft_ms, known)},
+                      {"tpot_ms", percentiles_to_json(r.tpot_ms, true)},
+                      {"latency_ms", percentiles_to_json(r.latency_ms, known)},
+                      {"duration_s", rounded(r.duration_s)},
+                      {"output_tok_s", rounded(r.output_tok_s)},
+                      {"prompt_tok_s", rounded(r.prompt_tok_s)},
+                      {"goodput_req_s", known ? OrderedJson(rounded(r.goodput_req_s)) : nullptr},
+                      {"good_share", known ? OrderedJson(rounded(r.good_share)) : nullptr},
+                      {"cached_share", rounded(r.cached_share)},
+                      {"batches", r.batches},
+                      {"rows", r.rows},
+                      {"preemptions", r.preemptions},
+                      {"tokens_per_verification", rounded(r.accepted)},
+                      {"mean_waiting", rounded(r.mean_waiting)},
+                      {"stages", std::move(busy)}};
+  if (prefill) {
+    json["prefill"] = {{"busy", rounded(r.prefill_busy)}, {"link_busy", rounded(r.link_busy)}};
+  }
+  return json;
 }
 
 void print_times(const char* what, const Percentiles& p, bool is_known) {
@@ -348,6 +361,22 @@ void make_host_stages(const SimulateOptions& o, Stages& stages) {
   stages.cost = std::make_unique<HostCost>(stages.host, stages.model, runtime.plan());
 }
 
+/// Prompts are computed by the placement `json`, and their caches sent to the one that decodes.
+PrefillPool prefill_pool(const Json& json, const std::string& what, const ModelShape& model,
+                         const Placement& decoder) {
+  Placement placement = placement_from_json(json, what);
+  const std::shared_ptr<const Hardware> from = placement.groups.back().hardware;
+  const std::shared_ptr<const Hardware> to = decoder.groups.front().hardware;
+  transfer_ms(*from, *to, 0);  // throws if one has no link
+  const auto cost = std::make_shared<const CostModel>(model, std::move(placement));
+  const CacheFormat cache = decoder.cache;
+  return {.compute_us = [cost](int prompt) { return first_token_us(*cost, prompt); },
+          .transfer_us =
+              [=](int prompt) {
+                return 1e3 * transfer_ms(*from, *to, cache_bytes(cost->model(), prompt, cache));
+              }};
+}
+
 /// What `sluice plan -o` wrote: model and hardware are named in it.
 void make_placed_stages(const SimulateOptions& o, Stages& stages) {
   const Json json = parse_json(read_text(o.plan), o.plan);
@@ -362,7 +391,13 @@ void make_placed_stages(const SimulateOptions& o, Stages& stages) {
   }
   const Placement placement = placement_from_json(json, o.plan);
   stages.route = SimRoute::devices(placement.plan);
-  stages.cost = std::make_unique<PlacedCost>(CostModel(find_model(name).shape, placement));
+  const ModelShape model = find_model(name).shape;
+  if (config.has("prefill")) {
+    const Config prefill = config.object("prefill");
+    stages.prefill = prefill_pool(prefill.json(), prefill.what(), model, placement);
+  }
+  stages.cost =
+      std::make_unique<PlacedCost>(CostModel(model, placement), stages.prefill.has_value());
 }
 
 void make_flat_stages(const SimulateOptions& o, Stages& stages) {
@@ -412,9 +447,13 @@ int simulate_command(int argc, char** argv) {
   }
   if (!o.trace.empty()) write_trace(o.trace, trace, route);
   if (o.json) {
-    print_json(report_to_json(report, route));
+    print_json(report_to_json(report, route, stages.prefill.has_value()));
   } else {
     print_report(report, route, o);
+    if (stages.prefill) {
+      fmt::print("prompts elsewhere, one at a time and whole: busy {:.1f} %, the link {:.1f} %\n",
+                 100 * report.prefill_busy, 100 * report.link_busy);
+    }
   }
   return kOk;
 }

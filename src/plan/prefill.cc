@@ -34,11 +34,14 @@ Prefill fastest_prefill(const ModelShape& model, const Hardware& hardware, const
           .cache_bytes = cache_bytes(model, demand.prompt, demand.cache)};
 }
 
+double transfer_ms(const Hardware& from, const Hardware& to, double cache_bytes) {
+  return cache_bytes / std::min(link_of(from), link_of(to)) * 1e3;
+}
+
 Prefill prefill_elsewhere(const ModelShape& model, const Hardware& hardware,
                           const Hardware& decoder, const Demand& demand) {
-  const double link = std::min(link_of(hardware), link_of(decoder));
   Prefill prefill = fastest_prefill(model, hardware, demand);
-  prefill.transfer_ms = prefill.cache_bytes / link * 1e3;
+  prefill.transfer_ms = transfer_ms(hardware, decoder, prefill.cache_bytes);
   return prefill;
 }
 

@@ -19,8 +19,11 @@ struct Prefill {
 /// The plan on `hardware` that computes one prompt of `demand` soonest. Nothing is sent yet.
 Prefill fastest_prefill(const ModelShape& model, const Hardware& hardware, const Demand& demand);
 
-/// With the way to `decoder`, over the slower link of the two. Throws kUnsupported naming a profile
-/// without a link.
+/// Milliseconds that the cache of a prompt takes over the slower link of the two. Throws
+/// kUnsupported naming a profile without a link.
+double transfer_ms(const Hardware& from, const Hardware& to, double cache_bytes);
+
+/// With the way to `decoder`, see transfer_ms().
 Prefill prefill_elsewhere(const ModelShape& model, const Hardware& hardware,
                           const Hardware& decoder, const Demand& demand);
 

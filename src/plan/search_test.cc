@@ -235,6 +235,45 @@ TEST(Search, APromptElsewhereIsSentOver) {
               0.001 * plan.compute_ms);
 }
 
+// The pool computes one prompt at a time; the decoder computes the last position again.
+TEST(Search, SimulatedPrefillElsewhereTakesItsTurn) {
+  const ModelShape model = model_named("DeepSeek-V3");
+  const Hardware b200 = *find_hardware("B200"), cs3 = *find_hardware("CS-3");
+  Demand demand = demand_of(4, "8bit");
+  demand.prompt = 8192;
+  const Candidate plan = search(model, {cs3}, demand)[0];
+  const Prefill prefill = prefill_elsewhere(model, b200, cs3, demand);
+  const CostModel there(model, prefill.placement);
+  const PrefillPool pool{.compute_us = [&](int prompt) { return first_token_us(there, prompt); },
+                         .transfer_us =
+                             [&](int prompt) {
+                               return 1e3 * transfer_ms(b200, cs3,
+                                                        cache_bytes(model, prompt, demand.cache));
+                             }};
+  const auto report = [&](int users) {
+    WorkloadOptions load;
+    load.requests = load.users = users;
+    load.prompt = 8192;
+    load.output = 64;
+    Workload workload(load);
+    SimOptions options;
+    options.engine.chunk = 8300;
+    options.engine.prefix_cache = false;
+    options.pools.n_pages = 4000;
+    options.prefill = &pool;
+    return simulate(SimRoute::devices(plan.placement.plan),
+                    PlacedCost(CostModel(model, plan.placement), true), workload, options);
+  };
+  const SimReport one = report(1), four = report(4);
+  const double step_ms = one.tpot_ms.mean;
+  EXPECT_NEAR(one.ttft_ms.mean, prefill.first_ms() + step_ms, 0.01 * prefill.first_ms());
+  EXPECT_NEAR(step_ms, plan.token_us / 1e3, 0.1 * step_ms);
+  EXPECT_NEAR(four.ttft_ms.p99, 4 * prefill.compute_ms + prefill.transfer_ms + step_ms,
+              0.02 * four.ttft_ms.p99);
+  EXPECT_GT(four.prefill_busy, 0.8);
+  EXPECT_EQ(four.n_finished, 4);
+}
+
 TEST(Search, APlanSurvivesItsFile) {
   const ModelShape model = model_named("Kimi-K3");
   const Candidate best = search(model, {*find_hardware("CS-3")}, demand_of(2, "4bit"))[0];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <limits>
 
 #include "base/error.h"
 #include "engine/engine.h"
@@ -69,8 +71,8 @@ class LoadRun {
       if (!engine.idle()) {
         engine.step(clock.now_us());
         if (++n_steps % kLook == 0) look_at_queue();
-      } else if (!gave_up_ && std::isfinite(workload_.next_us())) {
-        clock.wait_until(start_us_ + workload_.next_us());
+      } else if (std::isfinite(next_us())) {
+        clock.wait_until(start_us_ + next_us());
       } else {
         if (!error_.empty()) throw Error(ErrorCode::kResource, "{}", error_);
         return report();
@@ -109,10 +111,39 @@ class LoadRun {
         workload_.finished(asked, now_us());
         continue;
       }
-      records_.push_back({.asked = asked});
-      const RequestId id = engine_->submit(request(records_.size() - 1));
-      CHECK(id == records_.size());
+      if (options_.prefill != nullptr) {
+        send(asked);
+      } else {
+        submit(asked);
+      }
     }
+    for (; !sent_.empty() && sent_.front().first <= now_us(); sent_.pop_front()) {
+      submit(sent_.front().second);
+    }
+  }
+
+  /// When there is something to submit; infinity: never.
+  double next_us() const {
+    double next = std::numeric_limits<double>::infinity();
+    if (!sent_.empty()) next = sent_.front().first;
+    return gave_up_ ? next : std::min(next, workload_.next_us());
+  }
+
+  /// Through the prefill pool, behind all who asked before.
+  void send(const Arrival& asked) {
+    const double compute_us = options_.prefill->compute_us(asked.prompt);
+    const double transfer_us = options_.prefill->transfer_us(asked.prompt);
+    pool_free_us_ = std::max(pool_free_us_, asked.time_us) + compute_us;
+    link_free_us_ = std::max(link_free_us_, pool_free_us_) + transfer_us;
+    pool_busy_us_ += compute_us;
+    link_busy_us_ += transfer_us;
+    sent_.emplace_back(link_free_us_, asked);
+  }
+
+  void submit(const Arrival& asked) {
+    records_.push_back({.asked = asked});
+    const RequestId id = engine_->submit(request(records_.size() - 1));
+    CHECK(id == records_.size());
   }
 
   bool fits(const Arrival& asked) const {
@@ -192,7 +223,9 @@ class LoadRun {
   const SimOptions& options_;
   SimTrace* trace_ = nullptr;
   std::vector<Record> records_;
-  std::vector<int> waiting_;  // each kLook steps
+  std::vector<int> waiting_;                     // each kLook steps
+  std::deque<std::pair<double, Arrival>> sent_;  // when their caches are there
+  double pool_free_us_ = 0, link_free_us_ = 0, pool_busy_us_ = 0, link_busy_us_ = 0;
   int n_refused_ = 0;
   bool gave_up_ = false;
   std::string error_;
@@ -242,6 +275,8 @@ SimReport LoadRun::report() const {
     out.accepted += kept / double(stats.drafted[0]);
   }
   out.mean_waiting = mean_waiting(0, waiting_.size());
+  out.prefill_busy = pool_busy_us_ / 1e6 / seconds;
+  out.link_busy = link_busy_us_ / 1e6 / seconds;
   for (const StageTiming& t : stats.stages) {
     out.busy.push_back((t.compute_us + t.sync_us) / 1e6 / seconds);
   }

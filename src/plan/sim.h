@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,11 +18,18 @@ namespace sluice {
 /// The rows of each sequence of each batch: two runs with the same log decided alike.
 using BatchLog = std::vector<std::vector<std::pair<RequestId, int>>>;
 
+/// Devices that compute one prompt at a time, in order, and a link that sends one cache at a time.
+/// Requests reach the scheduler when their cache is there.
+struct PrefillPool {
+  std::function<double(int prompt)> compute_us, transfer_us;
+};
+
 struct SimOptions {
   EngineOptions engine;
   CachePools pools;
-  int vocab = 32768;       // of the tokens that prompts are made of
-  int n_shared = 0;        // first tokens that all sessions share
+  int vocab = 32768;                     // of the tokens that prompts are made of
+  int n_shared = 0;                      // first tokens that all sessions share
+  const PrefillPool* prefill = nullptr;  // none: the stages compute prompts
   Draft draft;             // guesses that the scheduler verifies, for executors without a model
   uint64_t seed = 1;       // of how many of them are kept
   double max_ttft_ms = 0;  // limits of a good answer; 0: none
@@ -51,9 +59,10 @@ struct SimReport {
   double goodput_req_s = 0, good_share = 0;
   double cached_share = 0;  // of prompt tokens: taken from the prefix cache
   uint64_t batches = 0, rows = 0, preemptions = 0;
-  double accepted = 1;       // tokens per verification, on average
-  double mean_waiting = 0;   // requests that hold no cache, on average over batches
-  std::vector<double> busy;  // by stage: the share of the time
+  double accepted = 1;                     // tokens per verification, on average
+  double mean_waiting = 0;                 // requests that hold no cache, on average over batches
+  std::vector<double> busy;                // by stage: the share of the time
+  double prefill_busy = 0, link_busy = 0;  // of a prefill pool
 };
 
 class SimTrace;

@@ -16,7 +16,8 @@ void read_load(const Batch& batch, BatchLoad& load) {
   load.segments.clear();
   for (const BatchSequence& s : batch.sequences) {
     const int first = batch.rows[size_t(s.first_row)].position;
-    load.segments.push_back({s.n_rows, first, first >= s.n_prompt});
+    const bool samples = batch.rows[size_t(s.first_row + s.n_rows - 1)].sample;
+    load.segments.push_back({s.n_rows, first, first >= s.n_prompt, samples});
   }
 }
 

@@ -20,6 +20,7 @@ struct LoadSegment {
   int n_rows = 0;
   int first_position = 0;
   bool decodes = false;  // its rows continue an answer; otherwise they are a prompt's
+  bool samples = false;  // its last row gives a token
 };
 
 /// What of a batch decides how long it takes.

@@ -10,8 +10,9 @@ namespace sluice {
 
 class PlacedCost : public BatchCost {
  public:
-  /// A guess takes as long as a layer of the model.
-  explicit PlacedCost(CostModel model);
+  /// A guess takes as long as a layer of the model. `prompts_elsewhere`: of a prompt, only the last
+  /// position is computed here; the cache of the others has been sent.
+  explicit PlacedCost(CostModel model, bool prompts_elsewhere = false);
   void price(const BatchLoad& load, BatchPrice& price) const override;
 
  private:
@@ -20,6 +21,7 @@ class PlacedCost : public BatchCost {
   };
 
   CostModel model_;
+  bool prompts_elsewhere_ = false;
   std::vector<size_t> like_;  // by hop: the first one that costs the same
   std::vector<Link> links_;
 };
