@@ -6,6 +6,7 @@ Usage: plan_test.py SLUICE [unittest arguments]; exit code 77 without Chromium.
 
 import json
 from pathlib import Path
+from random import Random
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import webdriver
 
 # How far the page may be from `sluice plan` between the points of its grid, relative.
 WORST, USUAL = 0.15, 0.05
+N_LOADS = 6  # at random, of each of four models; Chromium throttles changes of the address
 
 
 def plan(model, hardware, **flags):
@@ -23,6 +25,13 @@ def plan(model, hardware, **flags):
     for name, value in flags.items():
         words += [f"--{name}", str(value)]
     return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+
+
+def fits(model, hardware, users, context):
+    """Whether `sluice plan` finds a plan."""
+    words = [SLUICE, "plan", model, "--on", hardware, "--users", str(users),
+             "--context", str(context)]
+    return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
 def short(value):
@@ -196,6 +205,24 @@ class AnswerTest(PlanCase):
         self.assertIn("too little per device", self.page.text("#machines tbody tr:last-child"))
         self.load(1, 1024)
         self.assertFalse(self.page.visible("#fault"))
+
+    def test_what_fits_is_what_plan_fits(self):
+        random = Random(7)
+        n_next, wrong = 0, []
+        for model, hardware in (("Kimi-K3", "B200"), ("Meta-Llama-3.1-70B", "H100"),
+                                ("DeepSeek-V3.2", "H200"), ("gpt-oss-120b", "CS-3")):
+            self.choose("model", model)
+            self.choose("hardware", hardware)
+            for _ in range(N_LOADS):
+                users = round(2 ** random.uniform(0, 8))
+                context = round(2 ** random.uniform(10, 20))
+                self.load(users, context)
+                n_next += "next point" in self.how()
+                if self.page.visible("#fault") == fits(model, hardware, users, context):
+                    wrong.append((model, hardware, users, context, self.page.text("#fault")))
+        print(f"\nfits: {4 * N_LOADS} loads, {n_next} of them as the next point, {len(wrong)} wrongly")
+        self.assertGreater(n_next, 4)
+        self.assertEqual(wrong, [])
 
     def test_the_address_keeps_what_is_chosen(self):
         self.choose("hardware", "CS-3")

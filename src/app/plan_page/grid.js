@@ -95,21 +95,48 @@ export class Grid {
     const how = corners.length === 1 ? 'exact' :
         corners.every((corner) => corner.plan === last.plan) ? 'between' :
         this.are_near(corners, points, selection) ? 'near' : 'above';
-    const used = how === 'above' ? [{...last, weight: 1}] : corners;
+    const used = how === 'above' ? [{...this.with_room(corners, selection), weight: 1}] : corners;
     const result = {how, users: selection.users, context: selection.context};
     if (how === 'above') {
-      result.users = this.axes.users[last.u];
-      result.context = this.axes.context[last.c];
+      result.users = this.axes.users[used[0].u];
+      result.context = this.axes.context[used[0].c];
     }
     this.data.columns.forEach((name, i) => {
       result[name] = sum_of(used, ({at}) => points[i][at]);
     });
+    if (how === 'above') result.cache_gb = this.cache_gb(used[0], selection);
     if (used.length > 1) {
       result.first_ms = this.first_ms(points, used, user, context, selection);
     }
     this.complete(result, this.plan_of(used), selection);
     if (selection.prefill !== '') this.add_prefill(result, selection);
     return result;
+  }
+
+  /** Bytes that a sequence keeps at the end of its answer. */
+  sequence_bytes(selection, context) {
+    const {prompt_bytes, cache_bytes_per_token} = this.data.models[selection.model];
+    const {low, high, share} = place(this.axes.context, context);
+    return (1 - share) * prompt_bytes[low] + share * prompt_bytes[high] +
+        this.data.output * cache_bytes_per_token;
+  }
+
+  /** What the load of `selection` takes of the fullest device of a point's plan: in proportion to users
+   *  and to what each of them keeps. */
+  cache_gb({at, u, c}, selection) {
+    const points = decoded(this.of(selection), 'points');
+    return points[this.data.columns.indexOf('cache_gb')][at] * selection.users / this.axes.users[u] *
+        this.sequence_bytes(selection, selection.context) /
+        this.sequence_bytes(selection, this.axes.context[c]);
+  }
+
+  /** The point with the most users and tokens whose plan has room for the load of `selection`; if none
+   *  has, the last. */
+  with_room(corners, selection) {
+    const {parts} = this.of(selection);
+    const fits = (corner) => corner.plan[2] + this.cache_gb(corner, selection) * 1e9 <=
+        parts[corner.plan[3]][0] * (1 + kRounding);
+    return corners.findLast(fits) ?? corners.at(-1);
   }
 
   /** Pipelines of devices that come in any number, all of them large enough for their loads. */

@@ -129,7 +129,8 @@ function show_answer(r) {
     near: 'Between points of the grid whose best plans differ in their number of devices: all of it ' +
         'interpolated, that number too.',
     above: `Between points of the grid with different best plans: every number is that of the next point, ` +
-        `${count(r.users)} users with ${count(r.context)} tokens, whose plan carries this load too.`,
+        `${count(r.users)} users with ${count(r.context)} tokens, but for the memory, which is what this ` +
+        `load takes of that plan.`,
   }[r.how];
   const tile = (name, text, unit, source) => element('div', {}, element('dt', {}, name),
       element('dd', {}, number(text, source), element('small', {}, ` ${unit}`)));
@@ -430,8 +431,9 @@ function show_method() {
     'experts, of which more users touch ever fewer new ones. The first token follows a power of the context. ' +
     'Speed, price and energy are then computed from these.',
     'Pipelines of wafers and SRAM machines grow by single devices: where the best plans differ in their number ' +
-    'only, that number and everything else is interpolated. Where other plans are best, nothing is: the next ' +
-    'point with more users and tokens is shown.',
+    'only, that number and everything else is interpolated. Where other plans are best, nothing is: the ' +
+    'point with the most users and tokens among the next ones whose plan has room is shown; the memory of that ' +
+    'plan is computed for the load at hand, in proportion to users and to what each of them keeps.',
     'Two kinds of hardware, A + B: attention and states are on A, feed-forwards on B, and each token goes to and ' +
     'fro. Prompts elsewhere: the plan there that computes one prompt soonest, then its cache over the slower link ' +
     'to where attention is; the price of that hardware is not added.',
