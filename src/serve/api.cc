@@ -37,7 +37,7 @@ constexpr std::string_view kResponse = "/v1/responses/";
 
 }  // namespace
 
-Api::Api(ApiOptions options) : options_(std::move(options)), responses_(options_.db) {}
+Api::Api(ApiOptions options) : options_(std::move(options)), responses_(options_.db, workers_) {}
 Api::~Api() = default;
 
 void Api::open(Models models) {

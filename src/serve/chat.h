@@ -72,6 +72,8 @@ void prepare_chat(ServedModel& model, std::string_view template_text);
 
 /// The tokens of the prompt that a request stands for. Throws ApiError.
 std::vector<Token> chat_prompt(const ChatRequest& request, const ServedModel& model);
+/// Whether these are at most `limit`, which is within the context.
+bool prompt_fits(const ChatRequest& request, const ServedModel& model, int64_t limit);
 
 /// Starts the answer; everything wrong with the request is thrown as ApiError before. `piece` and
 /// `done` are called on the engine's thread. The caller cancels what start_chat() returns when its

@@ -304,4 +304,13 @@ std::vector<Token> chat_prompt(const ChatRequest& request, const ServedModel& mo
   return render_chat(request, model).tokens;
 }
 
+bool prompt_fits(const ChatRequest& request, const ServedModel& model, int64_t limit) {
+  try {
+    return int64_t(chat_prompt(request, model).size()) <= limit;
+  } catch (const ApiError& error) {
+    if (error.code() != kContextExceeded) throw;
+    return false;
+  }
+}
+
 }  // namespace sluice

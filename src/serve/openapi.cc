@@ -127,6 +127,7 @@ OrderedJson responses_path() {
   properties["include"] = {{"type", "array"}, {"items", of_type("string")}};
   properties["top_logprobs"] = {{"type", "integer"}, {"minimum", 0}, {"maximum", 20}};
   properties["truncation"] = {{"enum", {"auto", "disabled"}}};
+  properties["context_management"] = {{"type", "array"}, {"items", of_type("object")}};
   properties["metadata"] = of_type("object");
   properties["store"] = of_type("boolean");
   properties["background"] = of_type("boolean");

@@ -71,11 +71,22 @@ OrderedJson ResponseBuilder::place() const {
   return {{"item_id", output.back()["id"]}, {"output_index", output.size() - 1}};
 }
 
+void ResponseBuilder::leave_queue() {
+  if (resource_["status"] != "queued") return;
+  resource_["status"] = "in_progress";
+  send_state("response.in_progress");
+}
+
+void ResponseBuilder::add_item(OrderedJson item) {
+  leave_queue();
+  const OrderedJson fields = {{"output_index", resource_["output"].size()}, {"item", item}};
+  resource_["output"].push_back(std::move(item));
+  send("response.output_item.added", fields);
+  send("response.output_item.done", fields);
+}
+
 void ResponseBuilder::take(const ChatPiece& piece) {
-  if (resource_["status"] == "queued") {
-    resource_["status"] = "in_progress";
-    send_state("response.in_progress");
-  }
+  leave_queue();
   if (scored_) pending_.insert(pending_.end(), piece.scores.begin(), piece.scores.end());
   for (const ChatDelta& delta : piece.deltas) {
     switch (delta.kind) {

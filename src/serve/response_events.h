@@ -29,6 +29,8 @@ class ResponseBuilder {
   /// The first events: created, then queued or in_progress.
   void begin();
   void take(const ChatPiece& piece);
+  /// An item that is whole, before any piece.
+  void add_item(OrderedJson item);
   /// The code of errors that the request itself is the cause of.
   static constexpr const char* kBadRequest = "invalid_prompt";
   /// The last event: completed or incomplete, or failed if `error` says why.
@@ -50,6 +52,7 @@ class ResponseBuilder {
   void send_state(const char* type, bool is_last = false);
   OrderedJson& item() { return resource_["output"].back(); }
   OrderedJson place() const;
+  void leave_queue();
   void open(Part part, OrderedJson item);
   void open_reasoning();
   void open_message();

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "serve/chat_prompt.h"
 #include "serve/openai.h"
 
 namespace sluice {
@@ -120,6 +122,14 @@ OrderedJson referenced_item(const Fields& fields, const FindItem& find_item) {
                  fields.path("id"), "item_not_found");
 }
 
+/// The messages that a compaction has sealed.
+OrderedJson open_messages(const std::string& sealed, const std::string& param) {
+  const OrderedJson messages = OrderedJson::parse(open_text(sealed, param), nullptr, false);
+  if (messages.is_array()) return read_messages(messages, param);
+  throw ApiError(400, param + ": expected content that this server has made", param,
+                 "invalid_encrypted_content");
+}
+
 /// Checks one item and completes it.
 OrderedJson read_item(const OrderedJson& json, const std::string& path, const FindItem& find_item) {
   const Fields fields(json, path);
@@ -143,7 +153,7 @@ OrderedJson read_item(const OrderedJson& json, const std::string& path, const Fi
   } else if (type == "reasoning") {
     read_reasoning(fields);
   } else if (type == "compaction") {
-    open_text(fields.required_text("encrypted_content"), fields.path("encrypted_content"));
+    open_messages(fields.required_text("encrypted_content"), fields.path("encrypted_content"));
   } else if (std::find(std::begin(kSilentItems), std::end(kSilentItems), type) ==
              std::end(kSilentItems)) {
     fields.fail("type", "the type of an item, such as message or function_call_output");
@@ -190,6 +200,7 @@ class MessageList {
   void add_text(const std::string& role, const std::string& text);
   void add_call(const OrderedJson& item, bool is_custom);
   void add_output(const OrderedJson& item);
+  void add_sealed(const OrderedJson& messages);
 
   OrderedJson messages_ = OrderedJson::array();
   bool turn_ = false;  // the last message is the assistant's and still grows
@@ -209,8 +220,7 @@ void MessageList::add(const OrderedJson& item) {
     const std::string text = reasoning_text(item);
     if (!text.empty()) turn()["reasoning_content"] = text;
   } else if (type == "compaction") {
-    add_message("user", "Summary of the conversation so far:\n" +
-                            open_text(item["encrypted_content"], "encrypted_content"));
+    add_sealed(open_messages(item["encrypted_content"], "encrypted_content"));
   }
 }
 
@@ -259,6 +269,19 @@ void MessageList::add_output(const OrderedJson& item) {
        {"content", output.is_string() ? output.get<std::string>() : text_of(output)}});
 }
 
+void MessageList::add_sealed(const OrderedJson& messages) {
+  for (const OrderedJson& message : messages) {
+    if (message["role"] == "system") {
+      add_text("system", message["content"]);
+      continue;
+    }
+    turn_ = false;
+    messages_.push_back(message);
+    if (!message.contains("tool_calls")) continue;
+    for (const OrderedJson& call : message["tool_calls"]) calls_.insert(call.value("id", ""));
+  }
+}
+
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -293,7 +316,11 @@ void add_item_tools(const OrderedJson& items, ResponseTools& tools) {
 OrderedJson response_messages(const OrderedJson& items, const std::string& instructions) {
   MessageList list;
   if (!instructions.empty()) list.add_leading_system(instructions);
-  for (const OrderedJson& item : items) list.add(item);
+  const auto last = std::find_if(items.rbegin(), items.rend(), [](const OrderedJson& item) {
+    return item["type"] == "compaction";
+  });
+  const auto first = last == items.rend() ? items.begin() : std::prev(last.base());
+  for (auto item = first; item != items.end(); ++item) list.add(*item);
   return list.take();
 }
 

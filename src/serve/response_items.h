@@ -22,8 +22,9 @@ OrderedJson read_response_input(const Fields& body, const FindItem& find_item);
 void add_item_tools(const OrderedJson& items, ResponseTools& tools);
 
 /// The items as messages of a chat completion; `instructions` come first. What a model made in one
-/// turn (reasoning, text, calls) becomes one message; items of hosted tools are left out. Throws
-/// ApiError, e.g. for an output of a call that nobody made.
+/// turn (reasoning, text, calls) becomes one message; items of hosted tools are left out, and those
+/// before a compaction, which stands for them. Throws ApiError, e.g. for an output of a call that
+/// nobody made.
 OrderedJson response_messages(const OrderedJson& items, const std::string& instructions);
 
 /// Text in the opaque form of `encrypted_content`. It is not secret: it only says that it is ours.

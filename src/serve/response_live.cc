@@ -14,30 +14,86 @@ LiveResponse::LiveResponse(const ResponseRequest& request, const ServedModel& mo
 
 void LiveResponse::start(const ServedModel& model, ChatRequest chat, bool generate,
                          std::function<void()> accepted) {
-  ChatSinks sinks;
+  ChatSinks sinks = answer_sinks(generate);
   if (!generate) chat.max_tokens = 1;  // computes the prompt, and leaves it in the prefix cache
-  sinks.accepted = [self = shared_from_this(), accepted = std::move(accepted)](int64_t) {
+  sinks.accepted = begin(std::move(accepted));
+  run(model, std::move(chat), std::move(sinks));
+}
+
+void LiveResponse::summarise(const ServedModel& model, ChatRequest chat,
+                             std::function<void()> accepted,
+                             std::function<void(const std::string&)> next) {
+  ChatSinks sinks;
+  const auto summary = std::make_shared<std::string>();
+  sinks.accepted = begin(std::move(accepted));
+  sinks.piece = [summary](const ChatPiece& piece) {
+    for (const ChatDelta& delta : piece.deltas) {
+      if (delta.kind == ChatDelta::Kind::kText) *summary += delta.text;
+    }
+  };
+  sinks.done = [self = shared_from_this(), summary, next = std::move(next)](
+                   const GenerationError& error, const ChatUsage& usage) {
+    if (!error.empty()) return self->end(error, usage);
+    {
+      const std::lock_guard lock(self->mutex_);
+      if (self->ended_) return;
+      self->spent_ = usage;
+    }
+    next(*summary);
+  };
+  run(model, std::move(chat), std::move(sinks));
+}
+
+void LiveResponse::go_on(const ServedModel& model, OrderedJson item,
+                         std::optional<ChatRequest> chat) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    builder_.add_item(std::move(item));
+  }
+  if (!chat) return end({}, {});
+  run(model, std::move(*chat), answer_sinks(/*generate=*/true));
+}
+
+std::function<void(int64_t)> LiveResponse::begin(std::function<void()> accepted) {
+  return [self = shared_from_this(), accepted = std::move(accepted)](int64_t) {
     accepted();
     const std::lock_guard lock(self->mutex_);
     self->builder_.begin();
   };
+}
+
+ChatSinks LiveResponse::answer_sinks(bool generate) {
+  ChatSinks sinks;
   sinks.piece = [self = shared_from_this(), generate](const ChatPiece& piece) {
     const std::lock_guard lock(self->mutex_);
     if (generate && !self->ended_) self->builder_.take(piece);
   };
   sinks.done = [self = shared_from_this(), generate](const GenerationError& error,
                                                      const ChatUsage& usage) {
-    {
-      const std::lock_guard lock(self->mutex_);
-      if (std::exchange(self->ended_, true)) return;
-      if (generate || !error.empty()) {
-        self->builder_.end(error, usage);
-      } else {
-        self->builder_.complete(usage);
-      }
-    }
-    self->settle();
+    self->end(error, usage, generate);
   };
+  return sinks;
+}
+
+void LiveResponse::end(const GenerationError& error, ChatUsage usage, bool generate) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(ended_, true)) return;
+    usage.prompt_tokens += spent_.prompt_tokens;
+    usage.cached_tokens += spent_.cached_tokens;
+    usage.completion_tokens += spent_.completion_tokens;
+    usage.reasoning_tokens += spent_.reasoning_tokens;
+    if (generate || !error.empty()) {
+      builder_.end(error, usage);
+    } else {
+      builder_.complete(usage);
+    }
+  }
+  settle();
+}
+
+void LiveResponse::run(const ServedModel& model, ChatRequest chat, ChatSinks sinks) {
   const auto generation = start_chat(model, std::move(chat), std::move(sinks));
   std::unique_lock lock(mutex_);
   const bool unwanted = ended_;

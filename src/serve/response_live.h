@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,13 @@ class LiveResponse : public std::enable_shared_from_this<LiveResponse> {
   /// any event, when nothing is wrong with the request; otherwise an ApiError is thrown.
   void start(const ServedModel& model, ChatRequest chat, bool generate,
              std::function<void()> accepted);
+  /// As start(), but has the model write a summary before: `next` gets it on the engine's thread,
+  /// or is never called if the response ends before. It leads to go_on().
+  void summarise(const ServedModel& model, ChatRequest chat, std::function<void()> accepted,
+                 std::function<void(const std::string&)> next);
+  /// Shows `item`, and starts the answer or, without `chat`, ends. Throws ApiError.
+  void go_on(const ServedModel& model, OrderedJson item, std::optional<ChatRequest> chat);
+  void fail(const GenerationError& error) { end(error, {}); }
   /// All events after number `after`, those to come, and the end. Events that have passed are only
   /// known of background responses.
   void listen(Listener listener, int64_t after = -1);
@@ -44,6 +52,11 @@ class LiveResponse : public std::enable_shared_from_this<LiveResponse> {
   OrderedJson snapshot();
 
  private:
+  void run(const ServedModel& model, ChatRequest chat, ChatSinks sinks);
+  /// For ChatSinks::accepted.
+  std::function<void(int64_t)> begin(std::function<void()> accepted);
+  ChatSinks answer_sinks(bool generate);
+  void end(const GenerationError& error, ChatUsage usage, bool generate = true);
   void publish(ResponseEvent event);
   void settle();
   void deliver();
@@ -56,6 +69,7 @@ class LiveResponse : public std::enable_shared_from_this<LiveResponse> {
   std::shared_ptr<Generation> generation_;
   std::vector<Listener> listeners_;
   std::vector<ResponseEvent> log_, last_;  // last_: the event that waits to be kept
+  ChatUsage spent_;                        // on a summary
   bool ended_ = false, delivered_ = false;
 };
 

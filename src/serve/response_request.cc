@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "serve/chat_prompt.h"
 #include "serve/openai.h"
+#include "serve/response_context.h"
 
 namespace sluice {
 namespace {
@@ -157,35 +159,38 @@ OrderedJson make_resource(const Fields& body, const ServedModel& model,
           {"metadata", read_metadata(body)}};
 }
 
-/// Leaves out the oldest messages until the prompt fits with room for an answer.
-void truncate_messages(ChatRequest& chat, const ServedModel& model) {
-  const int64_t wanted = chat.max_tokens > 0 ? chat.max_tokens : model.context / 8;
-  const int64_t limit = model.context - std::min(wanted, model.context / 2);
-  const OrderedJson all = chat.messages;
-  const size_t n_system = !all.empty() && all[0]["role"] == "system" ? 1 : 0;
-  const auto without = [&](size_t n_dropped) {
-    OrderedJson kept(all.begin(), all.begin() + int64_t(n_system));
-    for (size_t i = n_system + n_dropped; i < all.size(); ++i) kept.push_back(all[i]);
-    return kept;
-  };
-  const auto fits = [&](size_t n_dropped) {
-    chat.messages = without(n_dropped);
-    try {
-      return int64_t(chat_prompt(chat, model).size()) <= limit;
-    } catch (const ApiError& error) {
-      if (error.code() != kContextExceeded) throw;
-      return false;
-    }
-  };
-  if (all.size() <= n_system + 1 || fits(0)) return;
-  size_t low = 0, high = all.size() - n_system - 1;  // dropping `low` is not enough
-  while (high - low > 1) {
-    const size_t middle = (low + high) / 2;
-    (fits(middle) ? high : low) = middle;
+/// The number of tokens of a prompt from which on it is compacted; -1: none.
+int64_t read_compaction(const Fields& body, const ServedModel& model) {
+  const OrderedJson* edits = body.array("context_management");
+  if (edits == nullptr) return -1;
+  int64_t limit = compaction_limit(model);
+  for (size_t i = 0; i < edits->size(); ++i) {
+    const Fields edit((*edits)[i], fmt::format("{}[{}]", body.path("context_management"), i));
+    edit.required_text("type");
+    edit.choice("type", {"compaction"});
+    limit = std::min(limit, edit.integer("compact_threshold", 1000, kMaxInt).value_or(limit));
   }
-  // An answer of a tool makes no sense without its call.
-  while (n_system + high + 1 < all.size() && all[n_system + high]["role"] == "tool") ++high;
-  chat.messages = without(high);
+  return edits->empty() ? -1 : limit;
+}
+
+/// Sets what is to be compacted, if anything is.
+void plan_compaction(const Fields& body, const ServedModel& model, OrderedJson items,
+                     ResponseRequest& result) {
+  const int64_t limit = read_compaction(body, model);
+  const bool only = !items.empty() && items.back()["type"] == "compaction_trigger";
+  if (limit < 0 && !only) return;
+  const OrderedJson& messages = result.chat.messages;
+  size_t n_waiting = n_unanswered(messages);
+  if (n_waiting == messages.size()) {
+    if (!only) return;
+    n_waiting = 0;
+  }
+  if (!only && prompt_fits(result.chat, model, limit)) return;
+  result.compaction = {.items = std::move(items),
+                       .instructions = body.text("instructions").value_or(""),
+                       .n_unanswered = n_waiting,
+                       .n_kept_tokens = (limit < 0 ? compaction_limit(model) : limit) / 4,
+                       .only = only};
 }
 
 }  // namespace
@@ -213,7 +218,8 @@ ResponseRequest read_response_request(const Fields& body, const ServedModel& mod
   result.resource = make_resource(body, model, result, text, reasoning, tier);
   chat.messages =
       read_messages(response_messages(history, body.text("instructions").value_or("")), "input");
-  if (result.resource["truncation"] == "auto") truncate_messages(chat, model);
+  plan_compaction(body, model, std::move(history), result);
+  if (!result.compaction && result.truncates()) truncate_messages(chat, model);
   return result;
 }
 

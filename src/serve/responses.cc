@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "serve/chat_prompt.h"
+#include "serve/response_context.h"
+#include "serve/response_items.h"
+
 namespace sluice {
 namespace {
-
-constexpr int64_t kMaxSummary = 2048;
-
-constexpr const char* kSummarise =
-    "Summarise this conversation for the one who will continue it without having seen it. Keep "
-    "names, numbers, decisions, results of tools, and what is still to be done.";
 
 /// The finished response.
 LiveResponse::Listener answer_to(std::shared_ptr<HttpExchange> exchange) {
@@ -43,6 +41,27 @@ std::string lines_of(const std::vector<ResponseEvent>& events) {
   for (const ResponseEvent& event : events) lines += event.json + '\n';
   return lines;
 }
+
+/// Adds up what several generations use, and tells it once the last of them has ended.
+class SharedAccount {
+ public:
+  explicit SharedAccount(std::function<void(const Usage&)> account)
+      : account_(std::move(account)) {}
+  SharedAccount(const SharedAccount&) = delete;
+  SharedAccount& operator=(const SharedAccount&) = delete;
+  ~SharedAccount() { account_(sum_); }
+
+  /// One generation ends before the next begins.
+  void add(const Usage& usage) {
+    sum_.prompt_tokens += usage.prompt_tokens;
+    sum_.cached_tokens += usage.cached_tokens;
+    sum_.completion_tokens += usage.completion_tokens;
+  }
+
+ private:
+  const std::function<void(const Usage&)> account_;
+  Usage sum_;
+};
 
 /// What a compacted conversation keeps word for word.
 OrderedJson user_messages(const OrderedJson& items) {
@@ -119,13 +138,14 @@ LiveResponse::Settle Responses::settle_in_store() {
 
 std::shared_ptr<LiveResponse> Responses::start(ResponseRequest& request, const Call& call,
                                                Start start) {
-  request.chat.generation.account = call.account;
+  const auto account = std::make_shared<SharedAccount>(call.account);
+  request.chat.generation.account = [account](const Usage& usage) { account->add(usage); };
   LiveResponse::Settle settle = [](const OrderedJson&, const auto&, auto kept) { kept(); };
   if (request.store) settle = settle_in_store();
   const auto live = std::make_shared<LiveResponse>(request, *call.model,
                                                    std::make_shared<Call>(call), std::move(settle));
   if (start.listener.end) live->listen(std::move(start.listener));
-  live->start(*call.model, std::move(request.chat), start.generate, [&] {
+  const auto accepted = [&] {
     start.accepted();
     if (!request.store) return;
     {
@@ -133,8 +153,47 @@ std::shared_ptr<LiveResponse> Responses::start(ResponseRequest& request, const C
       live_[request.resource["id"]] = live;
     }
     store_.begin(request.resource, std::move(request.input), std::move(start.kept));
-  });
+  };
+  if (request.compaction && start.generate) {
+    compact_first(request, call, live, accepted);
+  } else {
+    live->start(*call.model, std::move(request.chat), start.generate, accepted);
+  }
   return live;
+}
+
+/// The model summarises; then, on a worker, what is left becomes the prompt of the answer.
+void Responses::compact_first(ResponseRequest& request, const Call& call,
+                              const std::shared_ptr<LiveResponse>& live,
+                              std::function<void()> accepted) {
+  const ServedModel& model = *call.model;
+  ChatRequest summary = summary_request(request.chat, request.compaction->n_unanswered, model);
+  truncate_messages(summary, model);
+  struct Rest {
+    ChatRequest chat;
+    Compaction compaction;
+    bool truncates;
+  };
+  const auto rest = std::make_shared<Rest>(std::move(request.chat), std::move(*request.compaction),
+                                           request.truncates());
+  const auto go_on = [live, rest, &model](const std::string& text) {
+    OrderedJson item = compaction_item(rest->compaction, text, model);
+    if (rest->compaction.only) return live->go_on(model, std::move(item), std::nullopt);
+    rest->chat.messages = read_messages(
+        response_messages(OrderedJson::array({item}), rest->compaction.instructions), "input");
+    if (rest->truncates) truncate_messages(rest->chat, model);
+    live->go_on(model, std::move(item), std::move(rest->chat));
+  };
+  live->summarise(model, std::move(summary), std::move(accepted),
+                  [this, live, go_on](const std::string& text) {
+                    workers_.post([live, go_on, text] {
+                      try {
+                        go_on(text);
+                      } catch (const ApiError& error) {
+                        live->fail({error.what(), /*by_request=*/true});
+                      }
+                    });
+                  });
 }
 
 void Responses::create(const OrderedJson& json, const Call& call) {
@@ -167,29 +226,23 @@ void Responses::compact(const OrderedJson& json, const Call& call) {
   const Fields body(json);
   body.required_text("model");
   OrderedJson plain = json;
-  for (const char* key : {"store", "stream", "background", "tools", "tool_choice", "text"}) {
+  for (const char* key :
+       {"store", "stream", "background", "tools", "tool_choice", "text", "context_management"}) {
     plain.erase(key);
   }
   OrderedJson items = history(body);
   ResponseRequest request = read(Fields(plain), *call.model, items);
-  request.chat.messages.push_back({{"role", "user"}, {"content", kSummarise}});
-  request.chat.generation.request.sampling.temperature = 0;
-  request.chat.max_tokens = std::min(kMaxSummary, std::max<int64_t>(call.model->context / 8, 1));
   for (const OrderedJson& item : request.input) items.push_back(item);
+  request.compaction = {
+      .items = items, .n_kept_tokens = compaction_limit(*call.model) / 4, .only = true};
   request.store = false;
   LiveResponse::Listener listener = {
       nullptr, [exchange = call.exchange, items](const OrderedJson& resource) {
         if (resource["status"] == "failed") {
           return answer_to(exchange).end(resource);
         }
-        std::string summary;
-        for (const OrderedJson& item : resource["output"]) {
-          if (item["type"] == "message") summary += item["content"][0]["text"];
-        }
         OrderedJson output = user_messages(items);
-        output.push_back({{"id", make_id("cmp_")},
-                          {"type", "compaction"},
-                          {"encrypted_content", seal_text(summary)}});
+        for (const OrderedJson& item : resource["output"]) output.push_back(item);
         exchange->respond({200, dump({{"id", make_id("resp_")},
                                       {"object", "response.compaction"},
                                       {"created_at", resource["created_at"]},

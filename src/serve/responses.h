@@ -13,6 +13,7 @@
 #include "serve/response_live.h"
 #include "serve/response_request.h"
 #include "serve/response_store.h"
+#include "serve/workers.h"
 
 namespace sluice {
 
@@ -20,8 +21,8 @@ namespace sluice {
 /// is sent.
 class Responses {
  public:
-  /// `db`: see ResponseStore.
-  explicit Responses(const std::string& db) : store_(db) {}
+  /// `db`: see ResponseStore. `workers`: for what follows upon a summary.
+  Responses(const std::string& db, Workers& workers) : store_(db), workers_(workers) {}
 
   /// POST /v1/responses: one object, or with "stream" every event of its making.
   void create(const OrderedJson& body, const Call& call);
@@ -53,6 +54,8 @@ class Responses {
  private:
   std::shared_ptr<LiveResponse> find_live(const std::string& id);
   LiveResponse::Settle settle_in_store();
+  void compact_first(ResponseRequest& request, const Call& call,
+                     const std::shared_ptr<LiveResponse>& live, std::function<void()> accepted);
   void retrieve(const std::string& id, const std::string& query,
                 const std::shared_ptr<HttpExchange>& exchange);
   void replay(const StoredResponse& stored, int64_t after,
@@ -62,6 +65,7 @@ class Responses {
   HttpResponse input_items(const std::string& id, const std::string& query);
 
   ResponseStore store_;
+  Workers& workers_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<LiveResponse>> live_;
 };
