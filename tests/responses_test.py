@@ -388,11 +388,13 @@ class RestartTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             def start():
                 return serve_test.Server("--model", serve_test.GOLDEN / "llama/model.gguf",
-                                         "--threads", 1, "--db", Path(folder) / "sluice.db")
+                                         "--threads", 1, "--max-users", 1,
+                                         "--db", Path(folder) / "sluice.db")
             server = start()
             fields = {"input": "Hello", "max_output_tokens": 8, "ignore_eos": True}
             done = server.post(URL, fields)
-            cut = server.post(URL, fields | {"background": True, "max_output_tokens": 500})
+            for _ in range(12):  # one after the other, so that the last has not ended
+                cut = server.post(URL, fields | {"background": True, "max_output_tokens": 500})
             server.process.kill()
             server.process.wait()
             server.process.stdout.close()

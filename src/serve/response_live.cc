@@ -94,10 +94,13 @@ void LiveResponse::end(const GenerationError& error, ChatUsage usage, bool gener
 }
 
 void LiveResponse::run(const ServedModel& model, ChatRequest chat, ChatSinks sinks) {
-  const auto generation = start_chat(model, std::move(chat), std::move(sinks));
   std::unique_lock lock(mutex_);
+  const int turn = ++n_turns_;
+  lock.unlock();
+  const auto generation = start_chat(model, std::move(chat), std::move(sinks));
+  lock.lock();
   const bool unwanted = ended_;
-  if (!unwanted) generation_ = generation;
+  if (!unwanted && turn == n_turns_) generation_ = generation;  // else the next one has begun
   lock.unlock();
   if (unwanted) generation->cancel();
 }

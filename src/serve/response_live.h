@@ -70,6 +70,7 @@ class LiveResponse : public std::enable_shared_from_this<LiveResponse> {
   std::vector<Listener> listeners_;
   std::vector<ResponseEvent> log_, last_;  // last_: the event that waits to be kept
   ChatUsage spent_;                        // on a summary
+  int n_turns_ = 0;                        // generations begun
   bool ended_ = false, delivered_ = false;
 };
 
