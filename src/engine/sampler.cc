@@ -1,6 +1,7 @@
 #include "engine/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -193,13 +194,19 @@ void Sampler::adjust(const SamplingParams& params, std::span<const Token> histor
   }
 }
 
+/// Without branches: which tokens a mask allows is as good as random.
 void Sampler::apply_mask(const std::vector<uint32_t>& mask) {
-  for (size_t i = 0; i < logits_.size(); i += 32) {
+  std::array<uint32_t, 32> bits;
+  for (size_t j = 0; j < bits.size(); ++j) bits[j] = 1u << j;
+  const size_t vocab = logits_.size();
+  for (size_t i = 0; i < vocab; i += bits.size()) {
     const uint32_t word = i / 32 < mask.size() ? mask[i / 32] : 0;
     if (word == ~0u) continue;
-    const size_t n = std::min<size_t>(32, logits_.size() - i);
-    for (size_t j = 0; j < n; ++j) {
-      if (!(word >> j & 1)) logits_[i + j] = kLowest;
+    float* values = logits_.data() + i;
+    if (vocab - i >= bits.size()) {
+      for (size_t j = 0; j < bits.size(); ++j) values[j] = word & bits[j] ? values[j] : kLowest;
+    } else {
+      for (size_t j = 0; j < vocab - i; ++j) values[j] = word & bits[j] ? values[j] : kLowest;
     }
   }
 }
@@ -264,13 +271,19 @@ double Sampler::candidates_total() const {
 }
 
 void Sampler::select_at_least(std::span<const float> weights, float least) {
-  candidates_.resize(weights.size() + 1);
-  size_t n = 0;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    candidates_[n] = {weights[i], static_cast<Token>(i), 0};
-    n += weights[i] >= least;
+  candidates_.clear();
+  candidates_.reserve(weights.size() + kBlock + 1);
+  for (size_t b = 0; b < block_sums_.size(); ++b) {
+    if (block_sums_[b] < 0.999 * static_cast<double>(least)) continue;  // none of it is so heavy
+    const size_t first = b * kBlock, end = std::min(first + kBlock, weights.size());
+    size_t n = candidates_.size();
+    candidates_.resize(n + kBlock + 1);
+    for (size_t i = first; i < end; ++i) {
+      candidates_[n] = {weights[i], static_cast<Token>(i), 0};
+      n += weights[i] >= least;
+    }
+    candidates_.resize(n);
   }
-  candidates_.resize(n);
 }
 
 /// Keeps the fewest candidates, largest key first, ties to the lower id, whose weights reach

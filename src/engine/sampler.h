@@ -60,6 +60,7 @@ class Sampler {
   Token draw_filtered(const SamplingParams& params, double total, double u);
   void apply_mask(const std::vector<uint32_t>& mask);
   void select_largest(std::span<const float> values, size_t k);
+  /// `weights` are those of block_sums_.
   void select_at_least(std::span<const float> weights, float least);
   void keep_mass(double wanted);
   double candidates_total() const;
