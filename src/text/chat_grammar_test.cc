@@ -137,7 +137,7 @@ TEST(ChatGrammar, HoldsOnlyBehindTheMarkerOfAFreeAnswer) {
   EXPECT_FALSE(matches(plain, call("look", R"({"place": "a"})")));
   EXPECT_FALSE(matches(plain, call("look", kArguments) + "!"));
   // What cannot be a grammar is any object.
-  answer.tools[0].parameters["properties"]["n"]["multipleOf"] = 0.3;
+  answer.tools[0].parameters["properties"]["n"]["not"] = true;
   const ConstraintPtr any = compile(detect_chat_format("messages"), answer);
   EXPECT_TRUE(matches(any, call("look", R"({"place": "a"})")));
   EXPECT_FALSE(matches(any, call("look", "[]")));

@@ -134,7 +134,10 @@ TEST(JsonSchema, AcceptsWhatTheReferenceValidatorAccepts) {
 
 TEST(JsonSchema, NamesUnsupportedKeywordsAndTheirPath) {
   const std::pair<const char*, const char*> cases[] = {
-      {R"({"type": "integer", "multipleOf": 3})", "schema: #/multipleOf:"},
+      {R"({"type": "integer", "multipleOf": 0})", "schema: #/multipleOf: expected a number above"},
+      {R"({"type": "integer", "multipleOf": 1000003})", "#/multipleOf: expected a divisor with"},
+      {R"({"type": "number", "multipleOf": 1e-16})", "#/multipleOf: expected at most 18 digits"},
+      {R"({"multipleOf": 7, "minimum": 8, "maximum": 13})", "contradiction"},
       {R"({"properties": {"a": {"not": {}}}})", "#/properties/a/not:"},
       {R"({"items": {"anyOf": [{}, {"uniqueItems": true}]}})", "#/items/anyOf/1/uniqueItems:"},
       {R"({"$defs": {"d": {"if": true}}, "$ref": "#/$defs/d"})", "#/$defs/d/if:"},
@@ -454,6 +457,10 @@ TEST(Hostile, IsBoundedInTimeAndMemory) {
   schemas.push_back({{"type", "string"}, {"minLength", 50'000}, {"maxLength", 100'000}});
   schemas.push_back({{"minItems", 60'000}, {"items", {{"minItems", 60'000}}}});
   schemas.push_back({{"type", "number"}, {"minimum", -1e300}, {"maximum", 1e300}});
+  OrderedJson multiples = OrderedJson::object();
+  for (int i = 0; i < 100; ++i) multiples["p" + std::to_string(i)] = {{"multipleOf", 997 - i}};
+  schemas.push_back(multiples["p0"]);
+  schemas.push_back({{"properties", multiples}});
   OrderedJson chain = OrderedJson::object();
   for (int i = 0; i <= 2000; ++i) {
     chain["d" + std::to_string(i)] = {{"$ref", "#/$defs/d" + std::to_string(i + 1)}};

@@ -150,6 +150,21 @@ Expr GrammarBuilder::repeat(Expr body, int min, int max) {
   return add(std::move(node));
 }
 
+Expr GrammarBuilder::automaton(int n_states, const std::vector<Transition>& transitions) {
+  // Counted here already: what makes automata is to stop before it has made too many.
+  n_automaton_states_ += n_states;
+  if (n_automaton_states_ > kMaxNodes) refuse_nodes();
+  Node node{.kind = Kind::kAutomaton, .max = n_states};
+  node.n_states = n_states;
+  for (const auto& [from, to, label] : transitions) {
+    node.n_states += exprs_[static_cast<size_t>(label)].n_states;
+    node.nullable = node.nullable || exprs_[static_cast<size_t>(label)].nullable;
+    node.parts.push_back(label);
+    node.arcs.emplace_back(from, to);
+  }
+  return add(std::move(node));
+}
+
 Expr GrammarBuilder::call(RuleId rule) {
   const Expr body = rules_[static_cast<size_t>(rule)].body;
   // A rule that is not yet defined may turn out to match nothing.
@@ -172,11 +187,13 @@ RuleId GrammarBuilder::rule(std::string name, Expr body) {
   return id;
 }
 
+void GrammarBuilder::refuse_nodes() const {
+  throw Error(ErrorCode::kInvalidInput, "{}: expected a grammar of at most {} states, got more",
+              what_, kMaxNodes);
+}
+
 int32_t GrammarBuilder::new_node() {
-  if (n_nodes_ >= kMaxNodes) {
-    throw Error(ErrorCode::kInvalidInput, "{}: expected a grammar of at most {} states, got more",
-                what_, kMaxNodes);
-  }
+  if (n_nodes_ >= kMaxNodes) refuse_nodes();
   return n_nodes_++;
 }
 
@@ -202,6 +219,8 @@ void GrammarBuilder::compile(Expr expr, int32_t from, int32_t to) {
       return;
     case Kind::kRepeat:
       return compile_repeat(node, from, to);
+    case Kind::kAutomaton:
+      return compile_automaton(node, from, to);
     case Kind::kCall:
       return edge(from, {.kind = Grammar::EdgeKind::kCall, .rule = node.rule, .target = to});
   }
@@ -281,6 +300,17 @@ void GrammarBuilder::compile_repeat(const Node& node, int32_t from, int32_t to) 
   for (int i = 0; i < count; ++i) compile(body, first + i, first + i + 1);
   if (endless) compile(body, first + count, first + count);
   for (int i = min; i <= count; ++i) edge(first + i, {.target = to});
+}
+
+/// Has states of its own: edges that lead back to the start must not reach what else starts there.
+void GrammarBuilder::compile_automaton(const Node& node, int32_t from, int32_t to) {
+  const int32_t first = n_nodes_;
+  for (int i = 0; i < node.max; ++i) new_node();
+  edge(from, {.target = first});
+  for (size_t i = 0; i < node.parts.size(); ++i) {
+    compile(node.parts[i], first + node.arcs[i].first, first + node.arcs[i].second);
+  }
+  edge(first + 1, {.target = to});
 }
 
 Grammar GrammarBuilder::build(RuleId start) {

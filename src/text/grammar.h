@@ -70,6 +70,12 @@ class GrammarBuilder {
   Expr choice(std::vector<Expr> choices);
   Expr optional(Expr body) { return repeat(body, 0, 1); }
   Expr repeat(Expr body, int min, int max);  // max < 0: no limit
+  /// What the labels on a way from state 0 to state 1 of `n_states` match one after another.
+  struct Transition {
+    int32_t from = 0, to = 0;
+    Expr label = 0;
+  };
+  Expr automaton(int n_states, const std::vector<Transition>& transitions);
   Expr call(RuleId rule);
   RuleId declare(std::string name);
   void define(RuleId rule, Expr body);
@@ -81,12 +87,21 @@ class GrammarBuilder {
   Grammar build(RuleId start);
 
  private:
-  enum class Kind : uint8_t { kLiterals, kCharacters, kSequence, kChoice, kRepeat, kCall };
+  enum class Kind : uint8_t {
+    kLiterals,
+    kCharacters,
+    kSequence,
+    kChoice,
+    kRepeat,
+    kAutomaton,
+    kCall
+  };
   struct Node {
     Kind kind = Kind::kSequence;
-    int min = 0, max = 0;       // kRepeat
+    int min = 0, max = 0;       // kRepeat; kAutomaton: max states
     RuleId rule = 0;            // kCall
-    std::vector<Expr> parts{};  // kSequence, kChoice, kRepeat
+    std::vector<Expr> parts{};  // kSequence, kChoice, kRepeat, kAutomaton: the labels
+    std::vector<std::pair<int32_t, int32_t>> arcs{};  // kAutomaton: from and to, per label
     std::vector<std::string> texts{};
     CharSet set{};
     int64_t n_states = 1;   // about, when compiled
@@ -102,6 +117,7 @@ class GrammarBuilder {
   };
 
   Expr add(Node node);
+  [[noreturn]] void refuse_nodes() const;
   int32_t new_node();
   void edge(int32_t from, Grammar::Edge edge);
   void compile(Expr expr, int32_t from, int32_t to);
@@ -109,6 +125,7 @@ class GrammarBuilder {
   void compile_characters(const CharSet& set, int32_t from, int32_t to);
   void compile_sequence(const std::vector<Expr>& parts, int32_t from, int32_t to);
   void compile_repeat(const Node& node, int32_t from, int32_t to);
+  void compile_automaton(const Node& node, int32_t from, int32_t to);
 
   std::string what_;
   std::vector<Node> exprs_;
@@ -116,6 +133,7 @@ class GrammarBuilder {
   std::vector<Arc> arcs_;
   std::vector<Grammar::Chain> chains_;
   int32_t n_nodes_ = 0;
+  int64_t n_automaton_states_ = 0;
 };
 
 /// Drops what cannot reach an end, and refuses what build() refuses.

@@ -29,7 +29,8 @@ const std::map<std::string_view, std::string_view> kTypeOfKeyword = {
     {"items", "array"},       {"prefixItems", "array"},       {"minItems", "array"},
     {"maxItems", "array"},    {"pattern", "string"},          {"format", "string"},
     {"minLength", "string"},  {"maxLength", "string"},        {"minimum", "number"},
-    {"maximum", "number"},    {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"}};
+    {"maximum", "number"},    {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"},
+    {"multipleOf", "number"}};
 constexpr const char* kTypes[] = {"object",  "array",   "string", "number",
                                   "integer", "boolean", "null"};
 
@@ -405,6 +406,10 @@ Expr SchemaCompiler::compile_number(const OrderedJson& schema, bool integer,
   bound("exclusiveMinimum", range.low, 1, true);
   bound("maximum", range.high, -1, false);
   bound("exclusiveMaximum", range.high, -1, true);
+  if (schema.contains("multipleOf")) {
+    const std::string path = where + "/multipleOf";
+    return multiple_grammar(builder_, range, to_divisor(schema["multipleOf"], path), integer, path);
+  }
   if (!range.low && !range.high) return integer ? parts_.integer() : parts_.number();
   return integer ? integer_grammar(builder_, range) : number_grammar(builder_, range);
 }

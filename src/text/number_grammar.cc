@@ -10,13 +10,9 @@ namespace sluice {
 namespace {
 
 constexpr int kMaxDigits = 20;
-using Integer = __int128;  // holds every number of 20 digits
+using Integer = WideInteger;
 
-Integer largest(int digits) {
-  Integer value = 1;
-  for (int i = 0; i < digits; ++i) value *= 10;
-  return value - 1;
-}
+Integer largest(int digits) { return power_of_ten(digits) - 1; }
 
 std::string to_digits(Integer value) {
   std::string digits;
@@ -196,19 +192,13 @@ Bound negated(const Bound& bound) {
   return result;
 }
 
-/// The smallest (or largest) whole number that a bound allows.
-Integer rounded(const NumberBound& bound, bool up) {
-  Integer value = to_integer(bound.value.whole);
-  const bool away = bound.value.negative != up;  // rounding goes away from zero
-  if (!bound.value.fraction.empty()) {
-    value += away ? 1 : 0;
-  } else if (bound.exclusive) {
-    value += away ? 1 : -1;
-  }
-  return bound.value.negative ? -value : value;
-}
-
 }  // namespace
+
+WideInteger power_of_ten(int exponent) {
+  WideInteger value = 1;
+  for (int i = 0; i < exponent; ++i) value *= 10;
+  return value;
+}
 
 Decimal to_decimal(const OrderedJson& number, const std::string& where) {
   std::string text =
@@ -256,6 +246,17 @@ int compare(const Decimal& a, const Decimal& b) {
   const int whole = a.whole.compare(b.whole);
   const int order = whole != 0 ? whole : a.fraction.compare(b.fraction);
   return order < 0 ? -sign : order > 0 ? sign : 0;
+}
+
+WideInteger rounded(const NumberBound& bound, bool up) {
+  Integer value = to_integer(bound.value.whole);
+  const bool away = bound.value.negative != up;  // rounding goes away from zero
+  if (!bound.value.fraction.empty()) {
+    value += away ? 1 : 0;
+  } else if (bound.exclusive) {
+    value += away ? 1 : -1;
+  }
+  return bound.value.negative ? -value : value;
 }
 
 Expr number_grammar(GrammarBuilder& builder, const NumberRange& range) {

@@ -45,6 +45,7 @@ const std::set<std::string_view> kKeywords = {"$ref",
                                               "maximum",
                                               "exclusiveMinimum",
                                               "exclusiveMaximum",
+                                              "multipleOf",
                                               "properties",
                                               "required",
                                               "additionalProperties",
@@ -157,7 +158,7 @@ void check_shapes(const OrderedJson& schema, const std::string& where) {
     expect(keyword, &OrderedJson::is_string, "a string");
   }
   for (const char* keyword : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-                              "minLength", "maxLength", "minItems", "maxItems"}) {
+                              "multipleOf", "minLength", "maxLength", "minItems", "maxItems"}) {
     expect(keyword, &OrderedJson::is_number, "a number");
   }
 }

@@ -1,0 +1,133 @@
+// JSON schemas against brute force: every short text, next to what the keyword says of its value.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "text/constraint.h"
+
+namespace sluice {
+namespace {
+
+constexpr int32_t kEndToken = 0;
+
+VocabularyPtr bytes() {
+  std::vector<std::string> texts{"</s>"};
+  for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
+  return std::make_shared<VocabularyTrie>(texts, std::vector<int32_t>{kEndToken});
+}
+
+OrderedJson json(std::string_view text) { return parse_ordered_json(text, "test"); }
+
+/// Reads texts with one grammar, byte by byte, back to the start after each.
+class Reader {
+ public:
+  explicit Reader(const std::string& schema)
+      : constraint_(start_constraint(compile_json_schema(json(schema), bytes()))) {}
+
+  bool accepts(std::string_view text) {
+    int n_read = 0;
+    for (const char byte : text) {
+      if (!constraint_->accept(1 + static_cast<uint8_t>(byte))) break;
+      ++n_read;
+    }
+    const bool fits = n_read == static_cast<int>(text.size()) && constraint_->accept(kEndToken);
+    constraint_->rollback(n_read + (fits ? 1 : 0));
+    return fits;
+  }
+
+ private:
+  std::unique_ptr<TokenConstraint> constraint_;
+};
+
+struct NumberCase {
+  const char* schema;
+  std::function<bool(int64_t)> fits;  // of the number times 1000
+};
+
+TEST(Multiples, OfIntegersAreExact) {
+  const NumberCase cases[] = {
+      {R"({"type": "integer", "multipleOf": 1})", [](int64_t) { return true; }},
+      {R"({"type": "integer", "multipleOf": 7})", [](int64_t n) { return n % 7 == 0; }},
+      {R"({"type": "integer", "multipleOf": 60})", [](int64_t n) { return n % 60 == 0; }},
+      {R"({"type": "integer", "multipleOf": 997})", [](int64_t n) { return n % 997 == 0; }},
+      {R"({"type": "integer", "multipleOf": 1.5})", [](int64_t n) { return n % 3 == 0; }},
+      {R"({"type": "integer", "multipleOf": 0.25})", [](int64_t) { return true; }},
+      {R"({"multipleOf": 4})", [](int64_t n) { return n % 4 == 0; }},
+      {R"({"type": "integer", "multipleOf": 6, "minimum": -17, "exclusiveMaximum": 1200})",
+       [](int64_t n) { return n % 6 == 0 && n >= -17 && n < 1200; }},
+      {R"({"type": "integer", "multipleOf": 12, "minimum": 101})",
+       [](int64_t n) { return n % 12 == 0 && n >= 101; }},
+      {R"({"type": "integer", "multipleOf": 13, "exclusiveMaximum": -26.5})",
+       [](int64_t n) { return n % 13 == 0 && n <= -27; }},
+      {R"({"type": "integer", "multipleOf": 10, "exclusiveMinimum": -20, "maximum": 0})",
+       [](int64_t n) { return n == -10 || n == 0; }},
+      {R"({"type": "integer", "multipleOf": 1000003, "minimum": 0, "maximum": 999})",
+       [](int64_t n) { return n == 0; }},
+      {R"({"allOf": [{"type": "integer", "multipleOf": 5}, {"minimum": 12}]})",
+       [](int64_t n) { return n % 5 == 0 && n >= 12; }},
+  };
+  for (const NumberCase& one : cases) {
+    Reader reader(one.schema);
+    for (int64_t n = -2100; n <= 2100; ++n) {
+      ASSERT_EQ(reader.accepts(std::to_string(n)), one.fits(n)) << one.schema << " " << n;
+    }
+    for (const char* text : {"", "-", "00", "012", "-0", "0.", "1e1", "60.0", "+60"}) {
+      EXPECT_FALSE(reader.accepts(text)) << one.schema << " " << text;
+    }
+  }
+}
+
+TEST(Multiples, OfLargeIntegersAreExact) {
+  Reader sevens(R"({"type": "integer", "multipleOf": 7})");
+  EXPECT_TRUE(sevens.accepts("99999999999999999998"));
+  EXPECT_FALSE(sevens.accepts("99999999999999999999"));
+  EXPECT_FALSE(sevens.accepts("700000000000000000000"));  // 21 digits
+  Reader millions(R"({"type": "integer", "multipleOf": 1000000, "minimum": 12345678901})");
+  EXPECT_TRUE(millions.accepts("12346000000"));
+  EXPECT_FALSE(millions.accepts("12345000000"));
+  EXPECT_FALSE(millions.accepts("12346000001"));
+}
+
+TEST(Multiples, OfDecimalsAreExact) {
+  const NumberCase cases[] = {
+      {R"({"type": "number", "multipleOf": 0.01})", [](int64_t n) { return n % 10 == 0; }},
+      {R"({"type": "number", "multipleOf": 0.5})", [](int64_t n) { return n % 500 == 0; }},
+      {R"({"type": "number", "multipleOf": 0.125})", [](int64_t n) { return n % 125 == 0; }},
+      {R"({"type": "number", "multipleOf": 1.2})", [](int64_t n) { return n % 1200 == 0; }},
+      {R"({"type": "number", "multipleOf": 0.007, "minimum": -3.14, "maximum": 2.8})",
+       [](int64_t n) { return n % 7 == 0 && n >= -3140 && n <= 2800; }},
+      {R"({"type": "number", "multipleOf": 0.05, "exclusiveMinimum": 0.1})",
+       [](int64_t n) { return n % 50 == 0 && n > 100; }},
+      {R"({"type": "number", "multipleOf": 0.1, "exclusiveMaximum": 1, "minimum": 0.9})",
+       [](int64_t n) { return n == 900; }},
+      {R"({"type": "number", "multipleOf": 0.02, "maximum": -0.0399})",
+       [](int64_t n) { return n % 20 == 0 && n <= -40; }},
+  };
+  for (const NumberCase& one : cases) {
+    Reader reader(one.schema);
+    const std::string step = fmt::format("{}", json(one.schema)["multipleOf"].get<double>());
+    const size_t decimals = step.size() - step.find('.') - 1;
+    for (int64_t n = -13'000; n <= 13'000; ++n) {
+      std::string text =
+          fmt::format("{}{}.{:03}", n < 0 ? "-" : "", std::abs(n) / 1000, std::abs(n) % 1000);
+      // Every way to write it: with zeros at the end up to the divisor's decimals, and no more.
+      for (size_t kept = 3; text.find('.') != std::string::npos; --kept) {
+        ASSERT_EQ(reader.accepts(text), kept <= decimals && one.fits(n))
+            << one.schema << " " << text;
+        if (kept == 1 || text.back() != '0') break;
+        text.pop_back();
+      }
+      if (n % 1000 == 0) {
+        EXPECT_EQ(reader.accepts(std::to_string(n / 1000)), one.fits(n)) << one.schema << n;
+      }
+    }
+    for (const char* text : {"1.", ".5", "01.5", "1e0", "-0", "-0.0", "1.2000", "0.0001"}) {
+      EXPECT_FALSE(reader.accepts(text)) << one.schema << " " << text;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice
