@@ -421,7 +421,7 @@ OrderedJson doubling(const char* keyword) {
 }
 
 TEST(Hostile, DoublingDefinitionsAreRefused) {
-  for (const char* keyword : {"allOf", "anyOf", "oneOf", "prefixItems", "properties"}) {
+  for (const char* keyword : {"allOf", "anyOf", "prefixItems", "properties"}) {
     const double start = cpu_seconds();
     const std::string error = schema_error(doubling(keyword));
     EXPECT_NE(error.find("expected at most"), std::string::npos) << keyword << ": " << error;
@@ -439,6 +439,14 @@ TEST(Hostile, IsBoundedInTimeAndMemory) {
   }
   schemas.push_back({{"anyOf", branches}});
   schemas.push_back({{"enum", enums}});
+  OrderedJson some(branches.begin(), branches.begin() + 1000);
+  schemas.push_back({{"oneOf", branches}});
+  schemas.push_back({{"oneOf", some}});
+  schemas.push_back(doubling("oneOf"));
+  for (OrderedJson& one : some) {
+    one = {{"properties", {{"kind", one}, {"x", true}}}, {"required", {"x", "kind"}}};
+  }
+  schemas.push_back({{"oneOf", some}});
   OrderedJson deep = OrderedJson::object(), wide = OrderedJson::object();
   for (int i = 0; i < 250; ++i) deep = {{"items", deep}};
   for (int i = 0; i < 4000; ++i) wide["p" + std::to_string(i)] = {{"type", "string"}};

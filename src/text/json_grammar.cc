@@ -13,6 +13,7 @@
 #include "text/number_grammar.h"
 #include "text/regex_grammar.h"
 #include "text/schema_merge.h"
+#include "text/schema_overlap.h"
 
 namespace sluice {
 namespace {
@@ -21,16 +22,10 @@ constexpr size_t kMaxBranches = 1000;
 constexpr int64_t kMaxSchemas = 50'000;    // compiled, after merging
 constexpr int64_t kMaxExpanded = 1 << 20;  // if every use of a definition were written out
 constexpr int kMaxMergeDepth = 200;
+constexpr int64_t kMaxOverlapSteps = 1'200'000;  // about a second
 constexpr size_t kMaxRuleName = 100;
 constexpr size_t kMaxCopiedBytes = 8u << 20;  // of all schemas that are merged, as text
 
-const std::map<std::string_view, std::string_view> kTypeOfKeyword = {
-    {"properties", "object"}, {"required", "object"},         {"additionalProperties", "object"},
-    {"items", "array"},       {"prefixItems", "array"},       {"minItems", "array"},
-    {"maxItems", "array"},    {"pattern", "string"},          {"format", "string"},
-    {"minLength", "string"},  {"maxLength", "string"},        {"minimum", "number"},
-    {"maximum", "number"},    {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"},
-    {"multipleOf", "number"}};
 constexpr const char* kTypes[] = {"object",  "array",   "string", "number",
                                   "integer", "boolean", "null"};
 
@@ -81,6 +76,7 @@ class SchemaCompiler {
   Expr compile(const OrderedJson& schema, const std::string& where);
   Expr compile_plain(const OrderedJson& schema, const std::string& where);
   Expr compile_branches(const OrderedJson& schema, const char* keyword, const std::string& where);
+  void check_one_of(const OrderedJson& branches, const OrderedJson* rest, const std::string& where);
   Expr compile_enum(const OrderedJson& schema, const std::string& where);
   Expr compile_constant(const OrderedJson& value);
   Expr compile_type(const OrderedJson& schema, std::string_view type, const std::string& where);
@@ -111,6 +107,7 @@ class SchemaCompiler {
   int64_t n_schemas_ = 0;
   std::deque<OrderedJson> merged_;
   size_t copied_bytes_ = 0;
+  int64_t overlap_steps_ = kMaxOverlapSteps;
 };
 
 Expr SchemaCompiler::compile(const OrderedJson& schema, const std::string& where) {
@@ -163,6 +160,7 @@ Expr SchemaCompiler::compile_branches(const OrderedJson& schema, const char* key
   for (const auto& [other, value] : schema.items()) {
     if (other != keyword && !is_annotation(other)) rest[other] = value;
   }
+  if (keyword == std::string_view("oneOf")) check_one_of(branches, &rest, path);
   if (!rest.empty()) charge(rest, branches.size(), where);
   std::vector<Expr> choices;
   for (size_t i = 0; i < branches.size(); ++i) {
@@ -175,6 +173,27 @@ Expr SchemaCompiler::compile_branches(const OrderedJson& schema, const char* key
     }
   }
   return builder_.choice(std::move(choices));
+}
+
+/// A type beside the branches is as good as one in each of them; with other keywords they are
+/// merged and then allow what they do not allow alone.
+void SchemaCompiler::check_one_of(const OrderedJson& branches, const OrderedJson* rest,
+                                  const std::string& where) {
+  const auto resolver = [&](const std::string& name) -> const OrderedJson& {
+    return resolve(name, where);
+  };
+  bool narrow = rest && rest->empty();
+  OrderedJson typed;
+  if (rest && rest->size() == 1 && rest->contains("type")) {
+    charge(branches, 1, where);
+    typed = branches;
+    narrow = std::all_of(typed.begin(), typed.end(), [&](OrderedJson& branch) {
+      if (!branch.is_object() || !stands_alone(branch)) return false;
+      if (!branch.contains("type")) branch["type"] = (*rest)["type"];
+      return true;
+    });
+  }
+  check_disjoint(typed.is_null() ? branches : typed, narrow, resolver, overlap_steps_, where);
 }
 
 Expr SchemaCompiler::compile_enum(const OrderedJson& schema, const std::string& where) {
@@ -237,12 +256,7 @@ std::vector<std::string> SchemaCompiler::types_of(const OrderedJson& schema,
     if (type.is_array()) std::for_each(type.begin(), type.end(), add);
     return types;
   }
-  for (const auto& [keyword, value] : schema.items()) {
-    const auto implied = kTypeOfKeyword.find(keyword);
-    if (implied == kTypeOfKeyword.end()) continue;
-    const std::string type(implied->second);
-    if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
-  }
+  types = implied_types(schema);
   if (types.empty()) types = {"object", "array", "string", "number", "boolean", "null"};
   return types;
 }
@@ -439,6 +453,9 @@ OrderedJson SchemaCompiler::flattened(const OrderedJson& schema, const std::stri
   if (!schema.is_object()) fail(where, "a schema", schema.type_name());
   check_keywords(schema, where);
   charge(schema, 1, where);
+  if (schema.contains("oneOf")) {
+    check_one_of(schema["oneOf"], nullptr, where + "/oneOf");
+  }
   OrderedJson result = simplified_schema(schema, where);
   std::vector<OrderedJson> others;
   if (result.contains("$ref")) {

@@ -1,6 +1,7 @@
 #include "text/schema_merge.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -53,6 +54,14 @@ const std::set<std::string_view> kKeywords = {"$ref",
                                               "prefixItems",
                                               "minItems",
                                               "maxItems"};
+
+const std::map<std::string_view, std::string_view> kTypeOfKeyword = {
+    {"properties", "object"}, {"required", "object"},         {"additionalProperties", "object"},
+    {"items", "array"},       {"prefixItems", "array"},       {"minItems", "array"},
+    {"maxItems", "array"},    {"pattern", "string"},          {"format", "string"},
+    {"minLength", "string"},  {"maxLength", "string"},        {"minimum", "number"},
+    {"maximum", "number"},    {"exclusiveMinimum", "number"}, {"exclusiveMaximum", "number"},
+    {"multipleOf", "number"}};
 
 [[noreturn]] void refuse(const std::string& where, std::string_view keyword,
                          std::string_view expected) {
@@ -167,6 +176,23 @@ void check_shapes(const OrderedJson& schema, const std::string& where) {
 
 bool is_annotation(std::string_view keyword) {
   return kAnnotations.contains(keyword) || keyword.starts_with("x-");
+}
+
+std::vector<std::string> implied_types(const OrderedJson& schema) {
+  std::vector<std::string> types;
+  for (const auto& [keyword, value] : schema.items()) {
+    const auto implied = kTypeOfKeyword.find(keyword);
+    if (implied == kTypeOfKeyword.end()) continue;
+    const std::string type(implied->second);
+    if (std::find(types.begin(), types.end(), type) == types.end()) types.push_back(type);
+  }
+  return types;
+}
+
+bool stands_alone(const OrderedJson& schema) {
+  const auto stands_in = [&](const char* keyword) { return schema.contains(keyword); };
+  constexpr const char* kMerged[] = {"$ref", "allOf", "anyOf", "oneOf", "enum", "const"};
+  return std::none_of(std::begin(kMerged), std::end(kMerged), stands_in);
 }
 
 void check_keywords(const OrderedJson& schema, const std::string& where) {

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
+#include "base/error.h"
 #include "text/constraint.h"
 
 namespace sluice {
@@ -19,6 +21,15 @@ VocabularyPtr bytes() {
 }
 
 OrderedJson json(std::string_view text) { return parse_ordered_json(text, "test"); }
+
+std::string schema_error(std::string_view schema) {
+  try {
+    compile_json_schema(json(schema), bytes());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
 
 /// Reads texts with one grammar, byte by byte, back to the start after each.
 class Reader {
@@ -127,6 +138,107 @@ TEST(Multiples, OfDecimalsAreExact) {
       EXPECT_FALSE(reader.accepts(text)) << one.schema << " " << text;
     }
   }
+}
+
+const char* const kTexts[] = {"1",
+                              "2",
+                              "1.5",
+                              "11",
+                              "-3",
+                              "true",
+                              "null",
+                              "\"a\"",
+                              "\"abcd\"",
+                              "[]",
+                              "[1]",
+                              "[1, 2, 3]",
+                              "{}",
+                              R"({"a": 1})",
+                              R"({"b": 1})",
+                              R"({"a": 1, "b": 1})",
+                              R"({"k": "x"})",
+                              R"({"k": "y"})",
+                              R"({"k": "x", "a": 1})",
+                              R"({"k": "y", "a": 1})",
+                              R"({"k": "y", "b": 1})"};
+
+TEST(OneOf, TakesBranchesThatExcludeEachOther) {
+  struct Case {
+    const char* schema;
+    std::vector<const char*> written;  // of kTexts; no others
+  };
+  const Case cases[] = {
+      {R"({"oneOf": [{"type": "integer"}, {"type": "null"}]})", {"1", "2", "11", "-3", "null"}},
+      {R"({"oneOf": [{"const": 1}, {"const": 2}, {"enum": ["a", null]}]})",
+       {"1", "2", "null", "\"a\""}},
+      {R"({"oneOf": [{"const": 1}, {"type": "string"}, {"minimum": 10, "type": "number"}]})",
+       {"1", "11", "\"a\"", "\"abcd\""}},
+      {R"({"oneOf": [{"type": "integer", "exclusiveMaximum": 2}, {"type": "integer", "minimum": 2}]})",
+       {"1", "2", "11", "-3"}},
+      {R"({"oneOf": [{"type": "string", "maxLength": 1}, {"type": "string", "minLength": 4}]})",
+       {"\"a\"", "\"abcd\""}},
+      {R"({"oneOf": [{"type": "array", "maxItems": 1}, {"type": "array", "minItems": 3}]})",
+       {"[]", "[1]", "[1, 2, 3]"}},
+      {R"({"oneOf": [{"properties": {"k": {"const": "x"}, "a": {"type": "integer"}}, "required": ["k"]},
+                     {"properties": {"k": {"const": "y"}}, "required": ["k", "b"]}]})",
+       {R"({"k": "x"})", R"({"k": "x", "a": 1})", R"({"k": "y", "b": 1})"}},
+      {R"({"$defs": {"x": {"type": "object", "properties": {"k": {"enum": ["x"]}}, "required": ["k"]},
+                     "y": {"type": "object", "properties": {"k": {"const": "y"}}}},
+           "oneOf": [{"$ref": "#/$defs/x"}, {"allOf": [{"$ref": "#/$defs/y"}]}, {"type": "null"}]})",
+       {"null", "{}", R"({"k": "x"})", R"({"k": "y"})"}},
+      // Objects are closed when they are written: only one of the names is.
+      {R"({"oneOf": [{"properties": {"a": true}, "required": ["a"]},
+                     {"properties": {"b": true}, "required": ["b"]}]})",
+       {R"({"a": 1})", R"({"b": 1})"}},
+      {R"({"type": "object", "oneOf": [{"properties": {"a": true}, "required": ["a"]},
+                     {"properties": {"b": true}, "required": ["b"]}]})",
+       {R"({"a": 1})", R"({"b": 1})"}},
+      {R"({"oneOf": [false, {"const": {"a": 1}}, {"type": "object", "required": ["b"]}]})",
+       {R"({"a": 1})", R"({"b": 1})"}},
+      {R"({"oneOf": [{"anyOf": [{"const": 1}, {"type": "boolean"}]}, {"type": ["null", "array"]}]})",
+       {"1", "true", "null", "[]", "[1]", "[1, 2, 3]"}},
+  };
+  for (const Case& one : cases) {
+    Reader reader(one.schema);
+    for (const std::string text : kTexts) {
+      EXPECT_EQ(reader.accepts(text), std::count(one.written.begin(), one.written.end(), text) == 1)
+          << one.schema << " " << text;
+    }
+  }
+}
+
+TEST(OneOf, RefusesBranchesThatMayOverlap) {
+  const char* cases[] = {
+      R"([{"const": 1}, {"type": "null"}, {"const": 1.0}])",
+      R"([{"type": "integer"}, {"type": "null"}, {"type": "number"}])",
+      R"([{"type": "string"}, {"type": "null"}, {"type": "string", "format": "date"}])",
+      R"([{"type": "integer", "maximum": 2}, {"type": "null"}, {"type": "integer", "minimum": 2}])",
+      R"([{"minimum": 2}, {"const": -1}, {"type": "string"}])",
+      R"([{"type": "object"}, {"type": "null"}, {"properties": {"a": true}, "required": ["a"]}])",
+      R"([{"properties": {"k": {"const": "x"}}}, {"type": "null"},
+          {"properties": {"k": {"const": "y"}}}])",
+      R"([{"properties": {"a": true}, "required": ["a"], "additionalProperties": true},
+          {"type": "null"}, {"properties": {"b": true}, "required": ["b"]}])",
+      R"([{"allOf": [{"properties": {"a": true}, "required": ["a"]}, {"properties": {"b": true}}]},
+          {"type": "null"}, {"properties": {"b": true}, "required": ["b"]}])",
+      R"([{"$ref": "#/$defs/r"}, {"type": "null"}, {"$ref": "#/$defs/r"}])",
+      R"([{}, {"type": "null"}, {"const": {"a": 1}}])",
+      R"([{"const": {"a": 1, "b": 2}}, {"type": "null"}, {"const": {"b": 2, "a": 1}}])",
+  };
+  for (const std::string branches : cases) {
+    const std::string schema =
+        R"({"$defs": {"r": {"type": "array", "items": {"oneOf": [{"type": "null"}, {"$ref": "#/$defs/r"}]}}},
+            "oneOf": )" +
+        branches + "}";
+    EXPECT_NE(schema_error(schema).find("schema: #/oneOf: expected schemas of which a value"),
+              std::string::npos)
+        << branches << "\n"
+        << schema_error(schema);
+  }
+  const char* beside = R"({"properties": {"a": true, "b": true}, "type": "object",
+      "oneOf": [{"properties": {"a": true}, "required": ["a"]},
+                {"properties": {"b": true}, "required": ["b"]}]})";
+  EXPECT_NE(schema_error(beside).find("got 0 and 1, which may both match"), std::string::npos);
 }
 
 }  // namespace
