@@ -14,6 +14,7 @@
 #include "text/regex_grammar.h"
 #include "text/schema_merge.h"
 #include "text/schema_overlap.h"
+#include "text/schema_values.h"
 
 namespace sluice {
 namespace {
@@ -23,20 +24,12 @@ constexpr int64_t kMaxSchemas = 50'000;    // compiled, after merging
 constexpr int64_t kMaxExpanded = 1 << 20;  // if every use of a definition were written out
 constexpr int kMaxMergeDepth = 200;
 constexpr int64_t kMaxOverlapSteps = 1'200'000;  // about a second
+constexpr int64_t kMaxMatchSteps = 4'000'000;    // of values against patterns
 constexpr size_t kMaxRuleName = 100;
 constexpr size_t kMaxCopiedBytes = 8u << 20;  // of all schemas that are merged, as text
 
 constexpr const char* kTypes[] = {"object",  "array",   "string", "number",
                                   "integer", "boolean", "null"};
-
-bool has_type(const OrderedJson& value, std::string_view type) {
-  if (type == "integer") {
-    return value.is_number_integer() ||
-           (value.is_number_float() && value.get<double>() == std::floor(value.get<double>()));
-  }
-  if (type == "number") return value.is_number();
-  return type == value.type_name();
-}
 
 class SchemaCompiler {
  public:
@@ -108,6 +101,7 @@ class SchemaCompiler {
   std::deque<OrderedJson> merged_;
   size_t copied_bytes_ = 0;
   int64_t overlap_steps_ = kMaxOverlapSteps;
+  int64_t match_steps_ = kMaxMatchSteps;
 };
 
 Expr SchemaCompiler::compile(const OrderedJson& schema, const std::string& where) {
@@ -197,29 +191,15 @@ void SchemaCompiler::check_one_of(const OrderedJson& branches, const OrderedJson
 }
 
 Expr SchemaCompiler::compile_enum(const OrderedJson& schema, const std::string& where) {
-  for (const auto& [keyword, value] : schema.items()) {
-    if (keyword != "enum" && keyword != "const" && keyword != "type" && !is_annotation(keyword)) {
-      throw Error(ErrorCode::kUnsupported, "{}/{}: expected no other keyword beside \"enum\"",
-                  where, keyword);
-    }
-  }
-  const std::vector<std::string> types = types_of(schema, where);
   std::vector<std::string> texts;  // of scalars
   std::vector<Expr> choices;
-  const auto add = [&](const OrderedJson& value) {
-    const bool fits = std::any_of(types.begin(), types.end(),
-                                  [&](const std::string& type) { return has_type(value, type); });
-    if (!fits) return;
+  for (const OrderedJson& value :
+       fitting_values(schema, types_of(schema, where), match_steps_, where)) {
     if (value.is_structured()) {
       choices.push_back(compile_constant(value));
     } else {
       texts.push_back(value.dump());
     }
-  };
-  if (schema.contains("const")) {
-    add(schema["const"]);
-  } else {
-    std::for_each(schema["enum"].begin(), schema["enum"].end(), add);
   }
   choices.push_back(builder_.literals(std::move(texts)));
   return builder_.choice(std::move(choices));
@@ -256,7 +236,8 @@ std::vector<std::string> SchemaCompiler::types_of(const OrderedJson& schema,
     if (type.is_array()) std::for_each(type.begin(), type.end(), add);
     return types;
   }
-  types = implied_types(schema);
+  const bool listed = schema.contains("enum") || schema.contains("const");
+  if (!listed) types = implied_types(schema);
   if (types.empty()) types = {"object", "array", "string", "number", "boolean", "null"};
   return types;
 }
@@ -408,18 +389,7 @@ Expr SchemaCompiler::compile_string(const OrderedJson& schema, const std::string
 
 Expr SchemaCompiler::compile_number(const OrderedJson& schema, bool integer,
                                     const std::string& where) {
-  NumberRange range;
-  const auto bound = [&](const char* keyword, std::optional<NumberBound>& result, int sign,
-                         bool exclusive) {
-    if (!schema.contains(keyword)) return;
-    const NumberBound read{to_decimal(schema[keyword], where + "/" + keyword), exclusive};
-    const int order = result ? sign * compare(read.value, result->value) : 1;
-    if (order > 0 || (order == 0 && exclusive)) result = read;
-  };
-  bound("minimum", range.low, 1, false);
-  bound("exclusiveMinimum", range.low, 1, true);
-  bound("maximum", range.high, -1, false);
-  bound("exclusiveMaximum", range.high, -1, true);
+  const NumberRange range = number_range(schema, where);
   if (schema.contains("multipleOf")) {
     const std::string path = where + "/multipleOf";
     return multiple_grammar(builder_, range, to_divisor(schema["multipleOf"], path), integer, path);

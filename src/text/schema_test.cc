@@ -241,5 +241,44 @@ TEST(OneOf, RefusesBranchesThatMayOverlap) {
   EXPECT_NE(schema_error(beside).find("got 0 and 1, which may both match"), std::string::npos);
 }
 
+TEST(Enum, HasTheValuesThatOtherKeywordsAllow) {
+  struct Case {
+    const char* keywords;
+    std::vector<std::string> written;  // of the values below; no others
+  };
+  const std::vector<std::string> values = {"\"a\"", "\"ab\"", "\"éé\"", "\"a1\"", "1",     "2.5",
+                                           "12",    "-3",     "null",   "true",   "[1, 2]"};
+  const Case cases[] = {
+      {R"({})", values},
+      {R"({"type": "string", "maxLength": 2, "minLength": 2})", {"\"ab\"", "\"éé\"", "\"a1\""}},
+      {R"({"maxLength": 1})", {"\"a\"", "1", "2.5", "12", "-3", "null", "true", "[1, 2]"}},
+      {R"({"type": ["string", "null"], "pattern": "^[a-z]+$"})", {"\"a\"", "\"ab\"", "null"}},
+      {R"({"type": "string", "pattern": "[0-9]"})", {"\"a1\""}},
+      {R"({"type": "number", "minimum": 1, "exclusiveMaximum": 12})", {"1", "2.5"}},
+      {R"({"type": "number", "multipleOf": 0.5, "exclusiveMinimum": 1})", {"2.5", "12"}},
+      {R"({"type": "integer", "multipleOf": 3})", {"12", "-3"}},
+      {R"({"allOf": [{"maxLength": 1, "type": ["string", "integer"]}, {"maximum": 1}]})",
+       {"\"a\"", "1", "-3"}},
+  };
+  for (const Case& one : cases) {
+    OrderedJson schema = json(one.keywords);
+    schema["enum"] = OrderedJson::array();
+    for (const std::string& value : values) schema["enum"].push_back(json(value));
+    Reader reader(schema.dump());
+    for (const std::string& value : values) {
+      EXPECT_EQ(reader.accepts(value),
+                std::count(one.written.begin(), one.written.end(), value) == 1)
+          << one.keywords << " " << value;
+    }
+  }
+  EXPECT_NE(schema_error(R"({"const": "abc", "maxLength": 2})").find("contradiction"),
+            std::string::npos);
+  EXPECT_NE(
+      schema_error(R"({"enum": [1, [2]], "minItems": 2})").find("#/minItems: expected no such"),
+      std::string::npos);
+  EXPECT_NE(schema_error(R"({"enum": ["a"], "format": "date"})").find("#/format: expected no such"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace sluice
