@@ -13,12 +13,13 @@ TIMEOUT_S = 1200 if "SLUICE_SANITIZED" in os.environ else 60
 class WebSocketClient:
     """Enough of RFC 6455 to talk to the server."""
 
-    def __init__(self, port, path=URL):
+    def __init__(self, port, path=URL, api_key="none"):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
         key = base64.b64encode(os.urandom(16)).decode()
         self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
                             f"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-                            f"Sec-WebSocket-Key: {key}\r\n\r\n".encode())
+                            f"Sec-WebSocket-Key: {key}\r\n"
+                            f"Authorization: Bearer {api_key}\r\n\r\n".encode())
         self.file = self.socket.makefile("rb")
         self.status = int(self.file.readline().split()[1])
         while self.file.readline() not in (b"\r\n", b""):

@@ -30,6 +30,8 @@ HttpResponse refuse_method(const HttpRequest& request, const std::string& allowe
   return response;
 }
 
+std::string owner_of(const ApiKey* key) { return key == nullptr ? "" : key->name; }
+
 constexpr std::string_view kModels = "/v1/models";
 constexpr std::string_view kModelPrefix = "/v1/models/";
 constexpr std::string_view kResponses = "/v1/responses";
@@ -165,6 +167,7 @@ Call Api::open_call(OrderedJson& body, const std::string& path, ApiKey* key,
   const Fields fields(body);
   Call call;
   call.responses = &responses_;
+  call.owner = owner_of(key);
   call.model = &models_.find(fields.text("model").value_or(""));
   if (key != nullptr && service_tier(fields) == std::string_view("priority")) {
     auto seat = take_seat(key->n_priority, key->n_seats);
@@ -177,7 +180,7 @@ Call Api::open_call(OrderedJson& body, const std::string& path, ApiKey* key,
   if (options_.ledger != nullptr) {
     LedgerEntry entry;
     entry.id = make_id("req_");
-    if (key != nullptr) entry.key = key->name;
+    entry.key = call.owner;
     entry.model = call.model->name;
     entry.service_tier = service_tier(fields);
     entry.endpoint = path;
@@ -233,7 +236,7 @@ std::shared_ptr<WebSocketHandler> Api::upgrade(const HttpRequest& request,
 void Api::manage_response(HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
   workers_.post([this, request = std::move(request), exchange = std::move(exchange)] {
     try {
-      responses_.manage(request, exchange);
+      responses_.manage(request, owner_of(options_.keys.find(request.authorization)), exchange);
     } catch (const ApiError& error) {
       exchange->respond(error.response());
     } catch (const std::exception&) {

@@ -60,6 +60,7 @@ class Responses;
 /// One call: where its answer goes, and what it holds while it is open.
 struct Call {
   const ServedModel* model = nullptr;
+  std::string owner;                          // the name of its API key; empty: it needed none
   std::function<void(const Usage&)> account;  // for GenerationRequest
   std::shared_ptr<HttpExchange> exchange;
   std::shared_ptr<void> seat;

@@ -23,23 +23,41 @@ constexpr auto kSyncEvery = std::chrono::seconds(1);
 constexpr auto kTidyEvery = std::chrono::hours(1);
 
 constexpr const char* kSchema =
-    "PRAGMA synchronous = NORMAL;"
     "CREATE TABLE IF NOT EXISTS response ("
     "  number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, previous TEXT,"
     "  created INTEGER NOT NULL, ended INTEGER NOT NULL, bytes INTEGER NOT NULL,"
-    "  resource TEXT NOT NULL, input TEXT NOT NULL, events TEXT NOT NULL);"
+    "  resource TEXT NOT NULL, input TEXT NOT NULL, events TEXT NOT NULL,"
+    "  owner TEXT NOT NULL DEFAULT '');"
     "CREATE TABLE IF NOT EXISTS response_item ("
-    "  id TEXT PRIMARY KEY, response TEXT NOT NULL"
-    "    REFERENCES response (id) ON DELETE CASCADE) WITHOUT ROWID;"
+    "  owner TEXT NOT NULL, id TEXT NOT NULL, response TEXT NOT NULL"
+    "    REFERENCES response (id) ON DELETE CASCADE, PRIMARY KEY (owner, id)) WITHOUT ROWID;"
     "CREATE INDEX IF NOT EXISTS response_item_response ON response_item (response);";
+
+/// Older files know of no owners: what they keep belongs to no key.
+constexpr const char* kAddOwners =
+    "ALTER TABLE response ADD COLUMN owner TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE response_item RENAME TO unowned_item;"
+    "DROP INDEX response_item_response;";
+constexpr const char* kMoveItems =
+    "INSERT INTO response_item SELECT '', id, response FROM unowned_item;"
+    "DROP TABLE unowned_item;";
 
 OrderedJson parse(const std::string& text) { return OrderedJson::parse(text); }
 
-void index_items(const Database& database, const OrderedJson& items, const std::string& response) {
-  Statement insert(database, "INSERT OR REPLACE INTO response_item VALUES (?, ?)");
+/// Whether a table has a column.
+bool has_column(const Database& database, const char* table, const char* column) {
+  Statement select(database, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?");
+  select.bind(0, std::string_view(table));
+  select.bind(1, std::string_view(column));
+  return select.step();
+}
+
+void index_items(const Database& database, const OrderedJson& items, const ResponseKey& response) {
+  Statement insert(database, "INSERT OR REPLACE INTO response_item VALUES (?, ?, ?)");
   for (const OrderedJson& item : items) {
-    insert.bind(0, item["id"].get_ref<const std::string&>());
-    insert.bind(1, response);
+    insert.bind(0, response.owner);
+    insert.bind(1, item["id"].get_ref<const std::string&>());
+    insert.bind(2, response.id);
     insert.step();
     insert.reset();
   }
@@ -49,10 +67,21 @@ void index_items(const Database& database, const OrderedJson& items, const std::
 
 ResponseStore::ResponseStore(const std::string& path)
     : in_memory_(path.empty()), database_(in_memory_ ? ":memory:" : path) {
-  database_.run(kSchema);
+  create_tables();
   fail_unfinished();
   tidy();
   thread_ = std::thread([this] { run(); });
+}
+
+void ResponseStore::create_tables() {
+  database_.run("PRAGMA synchronous = NORMAL");
+  Transaction transaction(database_);
+  const bool unowned =
+      has_column(database_, "response", "id") && !has_column(database_, "response", "owner");
+  if (unowned) database_.run(kAddOwners);
+  database_.run(kSchema);
+  if (unowned) database_.run(kMoveItems);
+  transaction.commit();
 }
 
 void ResponseStore::close() {
@@ -123,9 +152,10 @@ void ResponseStore::run() {
   }
 }
 
-void ResponseStore::begin(OrderedJson resource, OrderedJson input, std::function<void()> kept) {
-  post([this, resource = std::move(resource),
-        input = std::move(input)] { write_begin(resource, input); },
+void ResponseStore::begin(std::string owner, OrderedJson resource, OrderedJson input,
+                          std::function<void()> kept) {
+  post([this, owner = std::move(owner), resource = std::move(resource),
+        input = std::move(input)] { write_begin(owner, resource, input); },
        std::move(kept));
 }
 
@@ -135,11 +165,12 @@ void ResponseStore::end(OrderedJson resource, std::string events, std::function<
        std::move(kept));
 }
 
-void ResponseStore::write_begin(const OrderedJson& resource, const OrderedJson& input) {
+void ResponseStore::write_begin(const std::string& owner, const OrderedJson& resource,
+                                const OrderedJson& input) {
   const std::string id = resource["id"], text = dump(resource), items = dump(input);
   const int64_t n_bytes = int64_t(text.size() + items.size());
   Transaction transaction(database_);
-  Statement insert(database_, "INSERT INTO response VALUES (NULL, ?, ?, ?, 0, ?, ?, ?, '')");
+  Statement insert(database_, "INSERT INTO response VALUES (NULL, ?, ?, ?, 0, ?, ?, ?, '', ?)");
   insert.bind(0, id);
   if (resource["previous_response_id"].is_string()) {
     insert.bind(1, resource["previous_response_id"].get_ref<const std::string&>());
@@ -150,8 +181,9 @@ void ResponseStore::write_begin(const OrderedJson& resource, const OrderedJson& 
   insert.bind(3, n_bytes);
   insert.bind(4, text);
   insert.bind(5, items);
+  insert.bind(6, owner);
   insert.step();
-  index_items(database_, input, id);
+  index_items(database_, input, {owner, id});
   transaction.commit();
   written_ = true;
   n_bytes_ += n_bytes;
@@ -164,31 +196,35 @@ void ResponseStore::write_end(const OrderedJson& resource, const std::string& ev
   Transaction transaction(database_);
   Statement update(database_,
                    "UPDATE response SET ended = 1, bytes = bytes + ?, resource = ?, events = ?"
-                   " WHERE id = ? RETURNING number");
+                   " WHERE id = ? RETURNING owner");
   update.bind(0, n_bytes);
   update.bind(1, text);
   update.bind(2, events);
   update.bind(3, id);
   if (!update.step()) return;  // removed
+  const std::string owner = update.text(0);
   while (update.step()) {
   }
-  index_items(database_, resource["output"], id);
+  index_items(database_, resource["output"], {owner, id});
   transaction.commit();
   written_ = true;
   n_bytes_ += n_bytes;
   drop_old();
 }
 
-std::optional<StoredResponse> ResponseStore::read(const std::string& id) {
-  Statement select(database_, "SELECT resource, input, events FROM response WHERE id = ?");
-  select.bind(0, id);
+std::optional<StoredResponse> ResponseStore::read(const ResponseKey& key) {
+  Statement select(database_,
+                   "SELECT resource, input, events FROM response WHERE id = ? AND owner = ?");
+  select.bind(0, key.id);
+  select.bind(1, key.owner);
   if (!select.step()) return std::nullopt;
   return StoredResponse{parse(select.text(0)), parse(select.text(1)), select.text(2)};
 }
 
-bool ResponseStore::erase(const std::string& id) {
-  Statement remove(database_, "DELETE FROM response WHERE id = ? RETURNING bytes");
-  remove.bind(0, id);
+bool ResponseStore::erase(const ResponseKey& key) {
+  Statement remove(database_, "DELETE FROM response WHERE id = ? AND owner = ? RETURNING bytes");
+  remove.bind(0, key.id);
+  remove.bind(1, key.owner);
   if (!remove.step()) return false;
   n_bytes_ -= remove.integer(0);
   while (remove.step()) {
@@ -197,22 +233,24 @@ bool ResponseStore::erase(const std::string& id) {
   return true;
 }
 
-std::optional<StoredResponse> ResponseStore::find(const std::string& id) {
-  return wait_for<std::optional<StoredResponse>>([this, id] { return read(id); });
+std::optional<StoredResponse> ResponseStore::find(const ResponseKey& key) {
+  return wait_for<std::optional<StoredResponse>>([this, key] { return read(key); });
 }
 
-bool ResponseStore::remove(const std::string& id) {
-  return wait_for<bool>([this, id] { return erase(id); });
+bool ResponseStore::remove(const ResponseKey& key) {
+  return wait_for<bool>([this, key] { return erase(key); });
 }
 
-std::optional<OrderedJson> ResponseStore::history(const std::string& id) {
-  return wait_for<std::optional<OrderedJson>>([this, id]() -> std::optional<OrderedJson> {
+std::optional<OrderedJson> ResponseStore::history(const ResponseKey& key) {
+  return wait_for<std::optional<OrderedJson>>([this, key]() -> std::optional<OrderedJson> {
     Statement select(database_,
-                     "SELECT previous, input, resource, bytes FROM response WHERE id = ?");
+                     "SELECT previous, input, resource, bytes FROM response"
+                     " WHERE id = ? AND owner = ?");
     std::vector<OrderedJson> turns;  // the newest first
     size_t n_bytes = 0;
-    for (std::string next = id; !next.empty();) {
+    for (std::string next = key.id; !next.empty();) {
       select.bind(0, next);
+      select.bind(1, key.owner);
       if (!select.step()) return std::nullopt;
       n_bytes += size_t(select.integer(3));
       if (turns.size() >= kMaxChain || n_bytes > kMaxHistory) return std::nullopt;
@@ -231,16 +269,17 @@ std::optional<OrderedJson> ResponseStore::history(const std::string& id) {
   });
 }
 
-std::optional<OrderedJson> ResponseStore::find_item(const std::string& id) {
-  return wait_for<std::optional<OrderedJson>>([this, id]() -> std::optional<OrderedJson> {
-    Statement select(database_, "SELECT response FROM response_item WHERE id = ?");
-    select.bind(0, id);
+std::optional<OrderedJson> ResponseStore::find_item(const ResponseKey& item) {
+  return wait_for<std::optional<OrderedJson>>([this, key = item]() -> std::optional<OrderedJson> {
+    Statement select(database_, "SELECT response FROM response_item WHERE owner = ? AND id = ?");
+    select.bind(0, key.owner);
+    select.bind(1, key.id);
     if (!select.step()) return std::nullopt;
-    const auto response = read(select.text(0));
+    const auto response = read({key.owner, select.text(0)});
     if (!response) return std::nullopt;
     for (const OrderedJson* items : {&response->input, &response->resource["output"]}) {
       for (const OrderedJson& item : *items) {
-        if (item["id"] == id) return item;
+        if (item["id"] == key.id) return item;
       }
     }
     return std::nullopt;
@@ -248,13 +287,12 @@ std::optional<OrderedJson> ResponseStore::find_item(const std::string& id) {
 }
 
 void ResponseStore::fail_unfinished() {
-  std::vector<std::string> ids;
+  std::vector<OrderedJson> unfinished;
   {
-    Statement select(database_, "SELECT id FROM response WHERE ended = 0");
-    while (select.step()) ids.push_back(select.text(0));
+    Statement select(database_, "SELECT resource FROM response WHERE ended = 0");
+    while (select.step()) unfinished.push_back(parse(select.text(0)));
   }
-  for (const std::string& id : ids) {
-    OrderedJson resource = read(id)->resource;
+  for (OrderedJson& resource : unfinished) {
     resource["status"] = "failed";
     resource["error"] = {{"code", "server_error"},
                          {"message", "The server was stopped while it made this response."}};
@@ -265,13 +303,13 @@ void ResponseStore::fail_unfinished() {
 /// Makes room in memory.
 void ResponseStore::drop_old() {
   while (in_memory_ && n_bytes_ > kMaxMemory) {
-    std::string id;
+    ResponseKey key;
     {
-      Statement oldest(database_, "SELECT id FROM response ORDER BY number LIMIT 1");
+      Statement oldest(database_, "SELECT owner, id FROM response ORDER BY number LIMIT 1");
       if (!oldest.step()) return;
-      id = oldest.text(0);
+      key = {oldest.text(0), oldest.text(1)};
     }
-    erase(id);
+    erase(key);
   }
 }
 

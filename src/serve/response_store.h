@@ -1,6 +1,7 @@
 // Responses that outlive their answers, in SQLite.
 #pragma once
 
+#include <compare>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -14,6 +15,13 @@
 #include "serve/sqlite.h"
 
 namespace sluice {
+
+/// Which response: those of one owner (the name of an API key; empty where nobody needs a key) do
+/// not exist for others.
+struct ResponseKey {
+  std::string owner, id;
+  auto operator<=>(const ResponseKey&) const = default;
+};
 
 struct StoredResponse {
   OrderedJson resource;
@@ -33,18 +41,20 @@ class ResponseStore {
   ResponseStore& operator=(const ResponseStore&) = delete;
 
   /// A response that begins. From any thread; `kept` (may be empty) is called on the store's.
-  void begin(OrderedJson resource, OrderedJson input, std::function<void()> kept);
+  void begin(std::string owner, OrderedJson resource, OrderedJson input,
+             std::function<void()> kept);
   /// What it has become. A response that was removed meanwhile stays so.
   void end(OrderedJson resource, std::string events, std::function<void()> kept);
 
   // These wait for the store's thread and throw kIo:
 
-  std::optional<StoredResponse> find(const std::string& id);
+  std::optional<StoredResponse> find(const ResponseKey& key);
   /// False: there is none.
-  bool remove(const std::string& id);
+  bool remove(const ResponseKey& key);
   /// The items of the conversation up to and with a response; none if a part of it is missing.
-  std::optional<OrderedJson> history(const std::string& id);
-  std::optional<OrderedJson> find_item(const std::string& id);
+  std::optional<OrderedJson> history(const ResponseKey& key);
+  /// `item`: its id, of an item in one of its owner's responses.
+  std::optional<OrderedJson> find_item(const ResponseKey& item);
 
   /// Finishes what was called for. What comes later is dropped, without `kept`.
   void close();
@@ -56,10 +66,11 @@ class ResponseStore {
   void post(Task task, std::function<void()> kept = {});
   template <typename Result>
   Result wait_for(std::function<Result()> task);
-  void write_begin(const OrderedJson& resource, const OrderedJson& input);
+  void write_begin(const std::string& owner, const OrderedJson& resource, const OrderedJson& input);
   void write_end(const OrderedJson& resource, const std::string& events);
-  bool erase(const std::string& id);
-  std::optional<StoredResponse> read(const std::string& id);
+  bool erase(const ResponseKey& key);
+  std::optional<StoredResponse> read(const ResponseKey& key);
+  void create_tables();
   void fail_unfinished();
   void drop_old();
   void tidy();

@@ -99,37 +99,39 @@ void Responses::close() {
   live_.clear();
 }
 
-OrderedJson Responses::history(const Fields& body) {
+OrderedJson Responses::history(const Fields& body, const Call& call) {
   const auto id = body.text("previous_response_id");
   if (!id) return OrderedJson::array();
-  if (find_live(*id) != nullptr) {
+  if (find_live({call.owner, *id}) != nullptr) {
     throw ApiError(400, fmt::format("Previous response with id '{}' has not ended.", *id),
                    "previous_response_id", "previous_response_not_ended");
   }
-  std::optional<OrderedJson> items = store_.history(*id);
+  std::optional<OrderedJson> items = store_.history({call.owner, *id});
   if (!items) throw no_previous(*id);
   return std::move(*items);
 }
 
-ResponseRequest Responses::read(const Fields& body, const ServedModel& model, OrderedJson history) {
-  return read_response_request(body, model, std::move(history),
-                               [this](const std::string& id) { return store_.find_item(id); });
+ResponseRequest Responses::read(const Fields& body, const Call& call, OrderedJson history) {
+  return read_response_request(body, *call.model, std::move(history),
+                               [this, &call](const std::string& id) {
+                                 return store_.find_item({call.owner, id});
+                               });
 }
 
-std::shared_ptr<LiveResponse> Responses::find_live(const std::string& id) {
+std::shared_ptr<LiveResponse> Responses::find_live(const ResponseKey& key) {
   const std::lock_guard lock(mutex_);
-  const auto found = live_.find(id);
+  const auto found = live_.find(key);
   return found == live_.end() ? nullptr : found->second;
 }
 
-LiveResponse::Settle Responses::settle_in_store() {
-  return [this](const OrderedJson& resource, const std::vector<ResponseEvent>& events,
-                std::function<void()> kept) {
+LiveResponse::Settle Responses::settle_in_store(const std::string& owner) {
+  return [this, owner](const OrderedJson& resource, const std::vector<ResponseEvent>& events,
+                       std::function<void()> kept) {
     store_.end(resource, lines_of(events),
-               [this, id = resource["id"].get<std::string>(), kept = std::move(kept)] {
+               [this, key = ResponseKey{owner, resource["id"]}, kept = std::move(kept)] {
                  {
                    const std::lock_guard lock(mutex_);
-                   live_.erase(id);
+                   live_.erase(key);
                  }
                  kept();
                });
@@ -141,7 +143,7 @@ std::shared_ptr<LiveResponse> Responses::start(ResponseRequest& request, const C
   const auto account = std::make_shared<SharedAccount>(call.account);
   request.chat.generation.account = [account](const Usage& usage) { account->add(usage); };
   LiveResponse::Settle settle = [](const OrderedJson&, const auto&, auto kept) { kept(); };
-  if (request.store) settle = settle_in_store();
+  if (request.store) settle = settle_in_store(call.owner);
   const auto live = std::make_shared<LiveResponse>(request, *call.model,
                                                    std::make_shared<Call>(call), std::move(settle));
   if (start.listener.end) live->listen(std::move(start.listener));
@@ -150,9 +152,9 @@ std::shared_ptr<LiveResponse> Responses::start(ResponseRequest& request, const C
     if (!request.store) return;
     {
       const std::lock_guard lock(mutex_);
-      live_[request.resource["id"]] = live;
+      live_[{call.owner, request.resource["id"]}] = live;
     }
-    store_.begin(request.resource, std::move(request.input), std::move(start.kept));
+    store_.begin(call.owner, request.resource, std::move(request.input), std::move(start.kept));
   };
   if (request.compaction && start.generate) {
     compact_first(request, call, live, accepted);
@@ -198,7 +200,7 @@ void Responses::compact_first(ResponseRequest& request, const Call& call,
 
 void Responses::create(const OrderedJson& json, const Call& call) {
   const Fields body(json);
-  ResponseRequest request = read(body, *call.model, history(body));
+  ResponseRequest request = read(body, call, history(body, call));
   const auto exchange = call.exchange;
   Start begin;
   if (request.stream) {
@@ -216,7 +218,7 @@ void Responses::create(const OrderedJson& json, const Call& call) {
 
 void Responses::count_tokens(const OrderedJson& json, const Call& call) {
   const Fields body(json);
-  const ResponseRequest request = read(body, *call.model, history(body));
+  const ResponseRequest request = read(body, call, history(body, call));
   const size_t n_tokens = chat_prompt(request.chat, *call.model).size();
   call.exchange->respond(
       {200, dump({{"object", "response.input_tokens"}, {"input_tokens", n_tokens}})});
@@ -230,8 +232,8 @@ void Responses::compact(const OrderedJson& json, const Call& call) {
        {"store", "stream", "background", "tools", "tool_choice", "text", "context_management"}) {
     plain.erase(key);
   }
-  OrderedJson items = history(body);
-  ResponseRequest request = read(Fields(plain), *call.model, items);
+  OrderedJson items = history(body, call);
+  ResponseRequest request = read(Fields(plain), call, items);
   for (const OrderedJson& item : request.input) items.push_back(item);
   request.compaction = {
       .items = items, .n_kept_tokens = compaction_limit(*call.model) / 4, .only = true};

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 
 #include "base/json.h"
 #include "serve/http.h"
@@ -31,13 +31,14 @@ class Responses {
   /// POST /v1/responses/compact
   void compact(const OrderedJson& body, const Call& call);
   /// GET and DELETE /v1/responses/{id}, POST .../cancel, GET .../input_items
-  void manage(const HttpRequest& request, const std::shared_ptr<HttpExchange>& exchange);
+  void manage(const HttpRequest& request, const std::string& owner,
+              const std::shared_ptr<HttpExchange>& exchange);
 
   // For those that answer in other ways:
 
   /// The items of the conversation that a body continues.
-  OrderedJson history(const Fields& body);
-  ResponseRequest read(const Fields& body, const ServedModel& model, OrderedJson history);
+  OrderedJson history(const Fields& body, const Call& call);
+  ResponseRequest read(const Fields& body, const Call& call, OrderedJson history);
   struct Start {
     LiveResponse::Listener listener = {};    // without `end`: nobody listens
     std::function<void()> accepted = [] {};  // nothing is wrong, and nothing was sent
@@ -52,22 +53,22 @@ class Responses {
   void close();
 
  private:
-  std::shared_ptr<LiveResponse> find_live(const std::string& id);
-  LiveResponse::Settle settle_in_store();
+  std::shared_ptr<LiveResponse> find_live(const ResponseKey& key);
+  LiveResponse::Settle settle_in_store(const std::string& owner);
   void compact_first(ResponseRequest& request, const Call& call,
                      const std::shared_ptr<LiveResponse>& live, std::function<void()> accepted);
-  void retrieve(const std::string& id, const std::string& query,
+  void retrieve(const ResponseKey& key, const std::string& query,
                 const std::shared_ptr<HttpExchange>& exchange);
   void replay(const StoredResponse& stored, int64_t after,
               const std::shared_ptr<HttpExchange>& exchange);
-  HttpResponse remove(const std::string& id);
-  void cancel(const std::string& id, const std::shared_ptr<HttpExchange>& exchange);
-  HttpResponse input_items(const std::string& id, const std::string& query);
+  HttpResponse remove(const ResponseKey& key);
+  void cancel(const ResponseKey& key, const std::shared_ptr<HttpExchange>& exchange);
+  HttpResponse input_items(const ResponseKey& key, const std::string& query);
 
   ResponseStore store_;
   Workers& workers_;
   std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<LiveResponse>> live_;
+  std::map<ResponseKey, std::shared_ptr<LiveResponse>> live_;
 };
 
 /// An event as a server-sent one.

@@ -165,14 +165,14 @@ void ResponseSocket::start(const std::string& lane, OrderedJson body) {
     fields.fail("background", "false: it is not supported over a WebSocket");
   }
   const auto turn = std::make_shared<Turn>();
-  turn->before = previous(fields);
+  turn->before = previous(fields, call);
   std::vector<const Turn*> chain;
   for (const Turn* t = turn->before.get(); t != nullptr; t = t->before.get()) chain.push_back(t);
   OrderedJson history = OrderedJson::array();
   for (auto t = chain.rbegin(); t != chain.rend(); ++t) {
     for (const OrderedJson& item : (*t)->items) history.push_back(item);
   }
-  ResponseRequest request = responses_.read(fields, *call.model, std::move(history));
+  ResponseRequest request = responses_.read(fields, call, std::move(history));
   turn->items = request.input;
   const auto live = responses_.start(
       request, call,
@@ -186,7 +186,8 @@ void ResponseSocket::start(const std::string& lane, OrderedJson body) {
   if (unwanted) live->cancel();
 }
 
-std::shared_ptr<const ResponseSocket::Turn> ResponseSocket::previous(const Fields& body) {
+std::shared_ptr<const ResponseSocket::Turn> ResponseSocket::previous(const Fields& body,
+                                                                     const Call& call) {
   const auto id = body.text("previous_response_id");
   if (!id) return nullptr;
   {
@@ -195,7 +196,7 @@ std::shared_ptr<const ResponseSocket::Turn> ResponseSocket::previous(const Field
     if (found != turns_.end()) return found->second;
   }
   const auto turn = std::make_shared<Turn>();
-  turn->items = responses_.history(body);
+  turn->items = responses_.history(body, call);
   turn->n_bytes = dump(turn->items).size();
   return turn;
 }

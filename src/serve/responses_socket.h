@@ -51,7 +51,7 @@ class ResponseSocket final : public WebSocketHandler,
   void sort_in(const std::string& text);
   void run_next(const std::string& lane);
   void start(const std::string& lane, OrderedJson body);
-  std::shared_ptr<const Turn> previous(const Fields& body);
+  std::shared_ptr<const Turn> previous(const Fields& body, const Call& call);
   LiveResponse::Listener listener(const std::string& lane, std::shared_ptr<Turn> turn);
   void remember(const OrderedJson& resource, std::shared_ptr<Turn> turn);
   void forget(const std::string& id);

@@ -47,22 +47,23 @@ int64_t query_integer(const std::string& query, const std::string& key, int64_t 
 
 }  // namespace
 
-void Responses::manage(const HttpRequest& request, const std::shared_ptr<HttpExchange>& exchange) {
+void Responses::manage(const HttpRequest& request, const std::string& owner,
+                       const std::shared_ptr<HttpExchange>& exchange) {
   const std::string rest = request.path.substr(kPrefix.size());
   const size_t slash = rest.find('/');
-  const std::string id = rest.substr(0, slash);
+  const ResponseKey key{owner, rest.substr(0, slash)};
   const std::string action = slash == rest.npos ? "" : rest.substr(slash + 1);
   const bool is_get = request.method == "GET" || request.method == "HEAD";
   std::string allowed;
   if (action.empty()) {
-    if (is_get) return retrieve(id, request.query, exchange);
-    if (request.method == "DELETE") return exchange->respond(remove(id));
+    if (is_get) return retrieve(key, request.query, exchange);
+    if (request.method == "DELETE") return exchange->respond(remove(key));
     allowed = "GET, DELETE";
   } else if (action == "input_items") {
-    if (is_get) return exchange->respond(input_items(id, request.query));
+    if (is_get) return exchange->respond(input_items(key, request.query));
     allowed = "GET";
   } else if (action == "cancel") {
-    if (request.method == "POST") return cancel(id, exchange);
+    if (request.method == "POST") return cancel(key, exchange);
     allowed = "POST";
   } else {
     throw ApiError(404, "No such route: " + request.path.substr(0, 200), "", "not_found");
@@ -74,13 +75,13 @@ void Responses::manage(const HttpRequest& request, const std::shared_ptr<HttpExc
   exchange->respond(std::move(response));
 }
 
-void Responses::retrieve(const std::string& id, const std::string& query,
+void Responses::retrieve(const ResponseKey& key, const std::string& query,
                          const std::shared_ptr<HttpExchange>& exchange) {
   const bool stream = query_value(query, "stream").value_or("false") == "true";
   const int64_t after = query_integer(query, "starting_after", -1, INT64_MAX, -1);
-  const auto live = find_live(id);
-  const auto stored = live ? std::nullopt : store_.find(id);
-  if (!live && !stored) throw not_found(id);
+  const auto live = find_live(key);
+  const auto stored = live ? std::nullopt : store_.find(key);
+  if (!live && !stored) throw not_found(key.id);
   const OrderedJson resource = live ? live->snapshot() : stored->resource;
   if (!stream) return exchange->respond({200, dump(resource)});
   if (resource["background"] != true) {
@@ -109,18 +110,18 @@ void Responses::replay(const StoredResponse& stored, int64_t after,
   exchange->finish();
 }
 
-HttpResponse Responses::remove(const std::string& id) {
-  const auto live = find_live(id);
-  if (!store_.remove(id)) throw not_found(id);
+HttpResponse Responses::remove(const ResponseKey& key) {
+  const auto live = find_live(key);
+  if (!store_.remove(key)) throw not_found(key.id);
   if (live) live->cancel();
-  return {200, dump({{"id", id}, {"object", "response"}, {"deleted", true}})};
+  return {200, dump({{"id", key.id}, {"object", "response"}, {"deleted", true}})};
 }
 
-void Responses::cancel(const std::string& id, const std::shared_ptr<HttpExchange>& exchange) {
-  const auto live = find_live(id);
+void Responses::cancel(const ResponseKey& key, const std::shared_ptr<HttpExchange>& exchange) {
+  const auto live = find_live(key);
   if (!live) {
-    const auto stored = store_.find(id);
-    if (!stored) throw not_found(id);
+    const auto stored = store_.find(key);
+    if (!stored) throw not_found(key.id);
     return exchange->respond({200, dump(stored->resource)});
   }
   if (live->snapshot()["background"] != true) {
@@ -132,14 +133,14 @@ void Responses::cancel(const std::string& id, const std::shared_ptr<HttpExchange
   live->cancel();
 }
 
-HttpResponse Responses::input_items(const std::string& id, const std::string& query) {
+HttpResponse Responses::input_items(const ResponseKey& key, const std::string& query) {
   const int64_t limit = query_integer(query, "limit", 1, kMaxItems, kDefaultItems);
   const std::string order = query_value(query, "order").value_or("desc");
   if (order != "asc" && order != "desc") {
     throw ApiError(400, "order: expected asc or desc, got " + order.substr(0, 40), "order");
   }
-  const auto stored = store_.find(id);
-  if (!stored) throw not_found(id);
+  const auto stored = store_.find(key);
+  if (!stored) throw not_found(key.id);
   std::vector<OrderedJson> items(stored->input.begin(), stored->input.end());
   if (order == "desc") std::reverse(items.begin(), items.end());
   size_t first = 0;
