@@ -241,6 +241,8 @@ std::vector<ConstraintPtr> several(const VocabularyPtr& shared) {
           "the": {"enum": ["ab", "abc", "世"]}}, "additionalProperties": {"type": "number"}})",
       R"({"type": "string", "minLength": 60, "maxLength": 200})",
       R"x({"type": "string", "pattern": "^(a|ab)*(bc|c)+.{0,9}$"})x",
+      R"x({"type": "string", "pattern": "^(a|ab|the|é)*.{0,9}$", "minLength": 5, "maxLength": 20})x",
+      R"({"type": "array", "items": {"multipleOf": 0.23, "minimum": -10}})",
       R"({"$defs": {"n": {"anyOf": [{"type": "object", "properties": {"a": {"$ref": "#/$defs/n"},
           "b": {"type": "null"}}, "required": ["a"]}, {"type": "object", "properties":
           {"a": {"$ref": "#/$defs/n"}}, "required": ["a"]}, {"type": "integer"}]}},
@@ -429,6 +431,29 @@ TEST(Hostile, DoublingDefinitionsAreRefused) {
   }
 }
 
+/// Keywords that are compared and multiplied out.
+void add_keyword_bombs(std::vector<OrderedJson>& schemas, const OrderedJson& branches) {
+  OrderedJson some(branches.begin(), branches.begin() + 1000);
+  schemas.push_back({{"oneOf", branches}});
+  schemas.push_back({{"oneOf", some}});
+  schemas.push_back(doubling("oneOf"));
+  for (OrderedJson& one : some) {
+    one = {{"properties", {{"kind", one}, {"x", true}}}, {"required", {"x", "kind"}}};
+  }
+  schemas.push_back({{"oneOf", some}});
+  schemas.push_back({{"pattern", "^(.*a){9}$"}, {"minLength", 100}, {"maxLength", 200}});
+  schemas.push_back({{"pattern", "((a*)*b*)*(.*){50}"}, {"maxLength", 1000}});
+  OrderedJson patterns = OrderedJson::object();
+  for (int i = 0; i < 100; ++i) {
+    patterns["p" + std::to_string(i)] = {{"pattern", "^(a{5000}b){20}|a$"}, {"maxLength", 3}};
+  }
+  schemas.push_back({{"properties", patterns}});
+  OrderedJson multiples = OrderedJson::object();
+  for (int i = 0; i < 100; ++i) multiples["p" + std::to_string(i)] = {{"multipleOf", 997 - i}};
+  schemas.push_back(multiples["p0"]);
+  schemas.push_back({{"properties", multiples}});
+}
+
 TEST(Hostile, IsBoundedInTimeAndMemory) {
   const VocabularyPtr shared = vocabulary(20'000);
   std::vector<OrderedJson> schemas;
@@ -438,16 +463,9 @@ TEST(Hostile, IsBoundedInTimeAndMemory) {
     enums.push_back("value " + std::to_string(i * 7919));
   }
   schemas.push_back({{"anyOf", branches}});
+  add_keyword_bombs(schemas, branches);
   schemas.push_back({{"enum", enums}});
   schemas.push_back({{"enum", enums}, {"pattern", "(e|v|ev)*(.*){30}[0-9]{3000}"}});
-  OrderedJson some(branches.begin(), branches.begin() + 1000);
-  schemas.push_back({{"oneOf", branches}});
-  schemas.push_back({{"oneOf", some}});
-  schemas.push_back(doubling("oneOf"));
-  for (OrderedJson& one : some) {
-    one = {{"properties", {{"kind", one}, {"x", true}}}, {"required", {"x", "kind"}}};
-  }
-  schemas.push_back({{"oneOf", some}});
   OrderedJson deep = OrderedJson::object(), wide = OrderedJson::object();
   for (int i = 0; i < 250; ++i) deep = {{"items", deep}};
   for (int i = 0; i < 4000; ++i) wide["p" + std::to_string(i)] = {{"type", "string"}};
@@ -466,10 +484,6 @@ TEST(Hostile, IsBoundedInTimeAndMemory) {
   schemas.push_back({{"type", "string"}, {"minLength", 50'000}, {"maxLength", 100'000}});
   schemas.push_back({{"minItems", 60'000}, {"items", {{"minItems", 60'000}}}});
   schemas.push_back({{"type", "number"}, {"minimum", -1e300}, {"maximum", 1e300}});
-  OrderedJson multiples = OrderedJson::object();
-  for (int i = 0; i < 100; ++i) multiples["p" + std::to_string(i)] = {{"multipleOf", 997 - i}};
-  schemas.push_back(multiples["p0"]);
-  schemas.push_back({{"properties", multiples}});
   OrderedJson chain = OrderedJson::object();
   for (int i = 0; i <= 2000; ++i) {
     chain["d" + std::to_string(i)] = {{"$ref", "#/$defs/d" + std::to_string(i + 1)}};

@@ -11,6 +11,7 @@
 #include "text/json_formats.h"
 #include "text/json_parts.h"
 #include "text/number_grammar.h"
+#include "text/pattern_length.h"
 #include "text/regex_grammar.h"
 #include "text/schema_merge.h"
 #include "text/schema_overlap.h"
@@ -360,13 +361,16 @@ Expr SchemaCompiler::compile_array(const OrderedJson& schema, const std::string&
 
 Expr SchemaCompiler::compile_string(const OrderedJson& schema, const std::string& where) {
   const bool has_length = schema.contains("minLength") || schema.contains("maxLength");
+  const int min = count(schema, "minLength", 0, where), max = count(schema, "maxLength", -1, where);
+  if (max >= 0 && min > max) {
+    fail(where + "/minLength", "at most maxLength", std::to_string(min));
+  }
   for (const char* keyword : {"pattern", "format"}) {
     if (!schema.contains(keyword)) continue;
     const auto value = schema[keyword].get<std::string>();
     const std::string path = where + "/" + keyword;
-    if (has_length || (schema.contains("pattern") && schema.contains("format"))) {
-      throw Error(ErrorCode::kUnsupported,
-                  "{}: expected one of pattern, format and a length, got several", path);
+    if (schema.contains("pattern") && schema.contains("format")) {
+      throw Error(ErrorCode::kUnsupported, "{}: expected pattern or format, got both", path);
     }
     const bool is_pattern = keyword == std::string_view("pattern");
     const std::string_view pattern = is_pattern ? value : format_pattern(value);
@@ -375,15 +379,13 @@ Expr SchemaCompiler::compile_string(const OrderedJson& schema, const std::string
                   format_names(), value);
     }
     const RegexOptions options{.what = path, .search = is_pattern, .json_string = true};
+    const Expr body = has_length
+                          ? pattern_of_length(builder_, pattern, options, min, max, match_steps_)
+                          : regex_grammar(builder_, pattern, options);
     // With its quotes: a rule's mask is complete where the rule ends with them.
-    return builder_.call(
-        builder_.rule("", parts_.quoted(regex_grammar(builder_, pattern, options))));
+    return builder_.call(builder_.rule("", parts_.quoted(body)));
   }
   if (!has_length) return parts_.string();
-  const int min = count(schema, "minLength", 0, where), max = count(schema, "maxLength", -1, where);
-  if (max >= 0 && min > max) {
-    fail(where + "/minLength", "at most maxLength", std::to_string(min));
-  }
   return parts_.quoted(builder_.repeat(parts_.character(), min, max));
 }
 

@@ -280,5 +280,56 @@ TEST(Enum, HasTheValuesThatOtherKeywordsAllow) {
             std::string::npos);
 }
 
+/// Every text of up to `length` of the characters.
+std::vector<std::string> texts_of(const std::vector<std::string>& characters, size_t length) {
+  std::vector<std::string> texts{""};
+  for (size_t first = 0, n = 1; n <= length; ++n) {
+    const size_t last = texts.size();
+    for (; first < last; ++first) {
+      for (const std::string& one : characters) texts.push_back(texts[first] + one);
+    }
+  }
+  return texts;
+}
+
+TEST(PatternOfLength, AcceptsWhatBothAccept) {
+  const char* patterns[] = {
+      "^[ab]*$",     "a",        "^(ab|é)+$",       "^(a|ab)(é|bé)?$",
+      "^[^b]{1,3}$", "b{2}|^é$", "^\"*$",           "^(a{0,9}b){2}",
+      "^.{2,40}b$",  "",         "^([aé]{1,3}b)*$", "^[\"\\u00e0-\\u4e16]+a?$"};
+  const std::pair<int, int> lengths[] = {{0, 0}, {0, 2}, {1, 3}, {3, 3}, {2, -1}, {4, -1}};
+  const std::vector<std::string> texts = texts_of({"a", "b", "é", "\""}, 5);
+  for (const char* pattern : patterns) {
+    OrderedJson schema{{"type", "string"}, {"pattern", pattern}};
+    Reader alone(schema.dump());
+    for (const auto& [min, max] : lengths) {
+      schema["minLength"] = min;
+      if (max >= 0) schema["maxLength"] = max;
+      if (max < 0) schema.erase("maxLength");
+      // Beside null, since no text may be left.
+      Reader both(OrderedJson{{"anyOf", {schema, {{"type", "null"}}}}}.dump());
+      for (const std::string& text : texts) {
+        const auto length = static_cast<int>(
+            std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+        const std::string quoted = OrderedJson(text).dump();
+        ASSERT_EQ(both.accepts(quoted),
+                  alone.accepts(quoted) && length >= min && (max < 0 || length <= max))
+            << schema << " " << quoted;
+      }
+    }
+  }
+  Reader mail(R"({"type": "string", "format": "email", "maxLength": 9})");
+  EXPECT_TRUE(mail.accepts("\"a@bcd.org\""));
+  EXPECT_FALSE(mail.accepts("\"a@bcde.org\""));
+  Reader escaped(R"({"type": "string", "pattern": "^[\\n\\t\\\\]+$", "maxLength": 2})");
+  EXPECT_TRUE(escaped.accepts(R"("\n\\")"));
+  EXPECT_FALSE(escaped.accepts(R"("\n\\\t")"));
+  EXPECT_NE(schema_error(R"({"pattern": "^(a{1,90}b{1,90})*$", "maxLength": 900})")
+                .find("#/pattern: expected a pattern and lengths of at most 20000 states"),
+            std::string::npos);
+  EXPECT_NE(schema_error(R"({"pattern": "^a+$", "format": "date"})").find("pattern or format"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace sluice
