@@ -30,6 +30,7 @@ const std::set<std::string_view> kAnnotations = {"title",
                                                  "strict",
                                                  "$vocabulary",
                                                  "contentMediaType",
+                                                 "discriminator",  // OpenAPI's hint beside oneOf
                                                  "contentEncoding"};
 const std::set<std::string_view> kKeywords = {"$ref",
                                               "allOf",

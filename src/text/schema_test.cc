@@ -186,6 +186,13 @@ TEST(OneOf, TakesBranchesThatExcludeEachOther) {
                      "y": {"type": "object", "properties": {"k": {"const": "y"}}}},
            "oneOf": [{"$ref": "#/$defs/x"}, {"allOf": [{"$ref": "#/$defs/y"}]}, {"type": "null"}]})",
        {"null", "{}", R"({"k": "x"})", R"({"k": "y"})"}},
+      {R"({"$defs": {"X": {"type": "object", "title": "X", "required": ["k"], "properties":
+                      {"k": {"const": "x", "title": "K", "type": "string"}, "a": {"type": "integer"}}},
+                     "Y": {"type": "object", "title": "Y", "required": ["k", "b"], "properties":
+                      {"k": {"const": "y", "type": "string"}, "b": {"type": "integer"}}}},
+           "discriminator": {"propertyName": "k", "mapping": {"x": "#/$defs/X", "y": "#/$defs/Y"}},
+           "oneOf": [{"$ref": "#/$defs/X"}, {"$ref": "#/$defs/Y"}]})",
+       {R"({"k": "x"})", R"({"k": "x", "a": 1})", R"({"k": "y", "b": 1})"}},
       // Objects are closed when they are written: only one of the names is.
       {R"({"oneOf": [{"properties": {"a": true}, "required": ["a"]},
                      {"properties": {"b": true}, "required": ["b"]}]})",
