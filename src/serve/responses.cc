@@ -193,6 +193,8 @@ void Responses::compact_first(ResponseRequest& request, const Call& call,
                         go_on(text);
                       } catch (const ApiError& error) {
                         live->fail({error.what(), /*by_request=*/true});
+                      } catch (const std::exception&) {
+                        live->fail({"The request could not be served.", /*by_request=*/false});
                       }
                     });
                   });
