@@ -98,10 +98,14 @@ class CompactionTest(ResponsesCase):
         self.assertEqual(sealed_messages(response["output"][0])[0], items[0])
 
     def test_cancel(self):
+        # Others come first, so that it cannot be done before it is cancelled.
+        others = [self.ask(background=True, max_output_tokens=450)["id"] for _ in range(40)]
         response = self.ask(input=self.LONG, context_management=self.EDIT, background=True,
                             max_output_tokens=100)
         cancelled = self.server.post(f"{URL}/{response['id']}/cancel", {})
         self.assertEqual(cancelled["status"], "cancelled")
+        for other in others:
+            self.server.post(f"{URL}/{other}/cancel", {})
         self.server.wait_for("sluice_requests_open", 0)
 
     def test_wrong_edits(self):
