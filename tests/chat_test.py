@@ -197,6 +197,16 @@ class DefaultModelToolsTest(unittest.TestCase):
         self.assertEqual(choice["finish_reason"], "length")
         self.assertEqual(choice["message"]["tool_calls"][0]["function"]["name"], "get_weather")
 
+    def test_a_call_that_is_cut_leaves_no_markup(self):
+        for tokens in range(1, 14):
+            fields = {"tools": [WEATHER], "tool_choice": "required", "max_tokens": tokens}
+            choice, = self.ask(**fields)["choices"]
+            self.assertEqual(choice["finish_reason"], "length")
+            self.assertFalse(choice["message"]["content"], tokens)
+            chunks = self.server.stream(CHAT, {"messages": ASK} | fields)
+            self.assertFalse("".join(chunk["choices"][0]["delta"].get("content") or ""
+                                     for chunk in chunks), tokens)
+
     def test_choices_of_forced_calls(self):
         answer = self.ask(tools=[WEATHER], tool_choice=NAMED, n=3, temperature=1.2, seed=1,
                           logprobs=True)

@@ -120,6 +120,9 @@ class MessagesTest(MessagesCase):
                 ({"thinking": {"type": "deep"}}, "thinking.type"),
                 ({"thinking": {"type": "enabled", "budget_tokens": -1}}, "thinking.budget_tokens"),
                 ({"output_config": {"effort": "ultra"}}, "output_config.effort"),
+                ({"thinking": {"type": "enabled"}}, "thinking.budget_tokens"),
+                ({"metadata": 5}, "metadata"), ({"metadata": {"user_id": 5}}, "metadata.user_id"),
+                ({"stop_sequences": "x"}, "stop_sequences"),
                 ({"stop_sequences": [1]}, "stop_sequences"), ({"temperature": "x"}, "temperature"),
                 ({"stream": 1}, "stream"), ({"service_tier": "gold"}, "service_tier")]:
             error = self.failure(MESSAGES, BASE | fields, 400, "invalid_request_error")

@@ -88,6 +88,12 @@ class PlainTest(ResponsesCase):
         self.assertEqual((message["type"], message["role"], message["status"]),
                          ("message", "assistant", "incomplete"))
 
+    def test_numbers_come_back_as_they_were_sent(self):
+        numbers = {"temperature": 0.7, "top_p": 0.9, "presence_penalty": 0.3,
+                   "frequency_penalty": -0.1}
+        response = self.ask(**numbers)
+        self.assertEqual({key: response[key] for key in numbers}, numbers)
+
     def test_completes(self):
         end = self.ask(max_output_tokens=60, ignore_eos=False, stop=["e", "a", "o", "t"])
         self.assertEqual((end["status"], end["incomplete_details"]), ("completed", None))
@@ -212,6 +218,13 @@ class ToolsTest(ResponsesCase):
         self.assertEqual(response["tools"][1:], tools[1:])
         more = {"type": "additional_tools", "role": "developer", "tools": tools}
         self.ask(input=[more, {"role": "user", "content": "Hi"}])
+
+    def test_a_call_that_is_cut_leaves_no_markup(self):
+        for tokens in (1, 5, 10):
+            response = self.ask(tools=[FUNCTION], tool_choice="required", ignore_eos=False,
+                                max_output_tokens=tokens)
+            self.assertEqual(response["status"], "incomplete")
+            self.assertEqual(self.text(response), "")
 
     def test_max_tool_calls_ends_the_answer(self):
         schema = {"type": "object", "properties": {}, "additionalProperties": False}

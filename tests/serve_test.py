@@ -219,13 +219,21 @@ class ChatTest(ServerCase):
                  ({"tool_choice": "always"}, "tool_choice"),
                  ({"response_format": {"type": "yaml"}}, "response_format.type"),
                  ({"reasoning_effort": "ultra"}, "reasoning_effort"),
-                 ({"service_tier": "gold"}, "service_tier")]
+                 ({"service_tier": "gold"}, "service_tier"), ({"metadata": 5}, "metadata"),
+                 ({"user": 5}, "user"), ({"store": 5}, "store"), ({"verbosity": "x"}, "verbosity"),
+                 ({"functions": [{"name": "f"}]}, "functions"),
+                 ({"function_call": {"name": "f"}}, "function_call")]
         for fields, param in cases:
             body = fields if "messages" in fields or not fields else {"messages": USER} | fields
             self.assertEqual(self.error(CHAT, body)["param"], param, body)
         image = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
         error = self.error(CHAT, {"messages": [{"role": "user", "content": image}]})
         self.assertEqual(error["param"], "messages[0].content[0].type")
+
+    def test_harmless_old_fields_are_taken(self):
+        for fields in [{"function_call": "auto"}, {"function_call": "none", "functions": []},
+                       {"metadata": {"a": "b"}, "user": "u", "store": True, "verbosity": "low"}]:
+            self.server.post(CHAT, {"messages": USER, "max_tokens": 1} | fields)
 
     def test_broken_bodies_are_the_clients_fault(self):
         for body in ["", "{", "[]", '{"a":1e400}', b'{"messages": "\xff"}', "[" * 100000]:
@@ -268,6 +276,10 @@ class CompletionTest(ServerCase):
         self.assertEqual(len(scores), answer["usage"]["prompt_tokens"])
         self.assertIsNone(scores[0])
         self.assertTrue(all(score < 0 for score in scores[1:]))
+        tops = choice["logprobs"]["top_logprobs"]
+        self.assertIsNone(tops[0])
+        self.assertEqual(tops[1:], [{token: score} for token, score in
+                                    zip(choice["logprobs"]["tokens"][1:], scores[1:])])
         more = self.ask(echo=True, logprobs=2, max_tokens=3)["choices"][0]
         self.assertEqual(more["logprobs"]["token_logprobs"][:len(scores)], scores)
         self.assertEqual(len(more["logprobs"]["tokens"]), len(scores) + 3)
@@ -364,7 +376,9 @@ class ServiceTest(ServerCase):
         self.assertEqual((model["id"], model["object"], model["owned_by"], model["context_length"]),
                          ("tiny", "model", "sluice", 512))
         self.assertEqual(get("/v1/models/tiny"), model)
-        self.assertEqual(self.server.send("GET", "/v1/models/other")[0], 404)
+        self.assertEqual(get("/v1/models/%74iny"), model)
+        for path in ["/v1/models/other", "/v1/models/"]:
+            self.assertEqual(self.server.send("GET", path)[0], 404)
         self.assertEqual(get("/health"), {"status": "ready"})
         self.assertEqual(get("/v1/plan")["plan"]["n_blocks"], 6)
         self.assertIn(CHAT, get("/openapi.json")["paths"])

@@ -10,6 +10,7 @@
 #include "serve/page.h"
 #include "serve/plan_report.h"
 #include "serve/responses_socket.h"
+#include "serve/url.h"
 
 namespace sluice {
 
@@ -145,7 +146,8 @@ void Api::get(const HttpRequest& request, const std::shared_ptr<HttpExchange>& e
     const bool all = request.path == kModels;
     exchange->respond(
         {200,
-         dump(all ? models_.list() : models_.describe(request.path.substr(kModelPrefix.size())))});
+         dump(all ? models_.list()
+                  : models_.describe(decode_segment(request.path.substr(kModelPrefix.size()))))});
   } catch (const ApiError& error) {
     exchange->respond(error.response());
   }

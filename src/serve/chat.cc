@@ -33,12 +33,18 @@ std::vector<ChatTool> callable_tools(const ChatRequest& request) {
   return tools;
 }
 
+/// Whether the answer must be calls.
+bool is_forced(const ChatRequest& request) {
+  return request.tool_choice == ToolChoice::kRequired || request.tool_choice == ToolChoice::kNamed;
+}
+
 /// The answers of one request: text in, deltas out. Lives on the engine's thread.
 class ChatTurn {
  public:
   ChatTurn(const ServedModel& model, const ChatRequest& request, bool thinking, ChatSinks sinks)
       : format_(model.format),
         max_calls_(request.parallel_calls ? request.max_calls : 1),
+        calls_are_marked_(format_.calls != ChatFormat::Calls::kBare || is_forced(request)),
         sinks_(std::move(sinks)) {
     tools_ = callable_tools(request);
     for (int i = 0; i < request.generation.n; ++i) {
@@ -71,6 +77,7 @@ class ChatTurn {
   ChatFormat format_;
   std::vector<ChatTool> tools_;
   int64_t max_calls_;
+  bool calls_are_marked_;  // the beginning of a call is no answer in JSON
   ChatSinks sinks_;
   ChatUsage usage_;
   std::vector<std::unique_ptr<Choice>> choices_;
@@ -110,7 +117,8 @@ bool ChatTurn::piece(Piece piece) {
   if (thinks) usage_.reasoning_tokens += piece.n_tokens;
   for (ChatDelta& part : parts) add(choice, std::move(part), result.deltas);
   if (piece.finish != FinishReason::kNone) {
-    for (ChatDelta& part : choice.parser.finish()) add(choice, std::move(part), result.deltas);
+    const bool cut = piece.finish == FinishReason::kLength && calls_are_marked_ && !tools_.empty();
+    for (ChatDelta& part : choice.parser.finish(cut)) add(choice, std::move(part), result.deltas);
     if (!choice.ended) flush(choice, result.deltas);
   }
   if (choice.ended || piece.finish != FinishReason::kNone) {
@@ -150,8 +158,7 @@ AnswerGrammar answer_rules(const ChatRequest& request, const ChatFormat& format)
   AnswerGrammar answer;
   answer.parallel = request.parallel_calls && request.tool_choice != ToolChoice::kNamed;
   const AnswerFormat& text = request.format;
-  const bool forced =
-      request.tool_choice == ToolChoice::kRequired || request.tool_choice == ToolChoice::kNamed;
+  const bool forced = is_forced(request);
   const bool has_text = text.kind != AnswerFormat::Kind::kText && !forced;
   answer.tools = callable_tools(request);
   if (!forced && !has_text) {

@@ -188,8 +188,9 @@ void read_thinking(const Fields& body, ChatRequest& request) {
     if (fields.find("type") == nullptr) fields.fail("type", "enabled, disabled or adaptive");
     const std::string type = *fields.choice("type", {"enabled", "disabled", "adaptive"});
     const auto budget = fields.integer("budget_tokens", 1, INT32_MAX);
+    if (type == "enabled" && !budget) fields.fail("budget_tokens", "an integer of at least 1");
     if (type == "disabled") request.effort = "none";
-    if (type == "enabled" && budget) {
+    if (type == "enabled") {
       request.effort = *budget < kLowBudget ? "low" : *budget < kMediumBudget ? "medium" : "high";
     }
   }
@@ -215,6 +216,10 @@ void read_thinking(const Fields& body, ChatRequest& request) {
 
 ChatRequest read_conversation(const Fields& body) {
   ChatRequest request;
+  body.array("stop_sequences");
+  if (const OrderedJson* metadata = body.object("metadata")) {
+    Fields(*metadata, "metadata").text("user_id");
+  }
   read_messages(body, request);
   read_tools(body, request);
   read_thinking(body, request);

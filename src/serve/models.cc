@@ -116,6 +116,9 @@ void Models::add(ServedModel model) {
 
 void Models::add_tiers(const Json& tiers, const std::string& what) {
   const Config file(tiers, what);
+  if (tiers.contains("")) {
+    throw Error(ErrorCode::kInvalidInput, "{}: expected a name for each tier, got \"\"", what);
+  }
   const auto config_of = [&](const std::string& name, const Json& value) {
     return Config(value, fmt::format("{}: {}", what, name));
   };
@@ -165,6 +168,10 @@ void Models::add_name(const std::string& name, const std::string& target, const 
 
 const ServedModel& Models::find(const std::string& name) const {
   if (name.empty()) return entries_.front();
+  return named(name);
+}
+
+const ServedModel& Models::named(const std::string& name) const {
   if (const auto found = names_.find(name); found != names_.end()) return *found->second;
   std::vector<std::string> names;
   for (const ServedModel& model : entries_) names.push_back("`" + model.name + "`");
@@ -200,6 +207,8 @@ OrderedJson Models::list() const {
           {"has_more", false}};
 }
 
-OrderedJson Models::describe(const std::string& name) const { return model_json(name, find(name)); }
+OrderedJson Models::describe(const std::string& name) const {
+  return model_json(name, named(name));
+}
 
 }  // namespace sluice

@@ -47,6 +47,7 @@ class Models {
   OrderedJson describe(const std::string& name) const;
 
  private:
+  const ServedModel& named(const std::string& name) const;
   ServedModel* find_served(const std::string& name);
   void add_tier(const std::string& name, const Config& config);
   void add_name(const std::string& name, const std::string& target, const std::string& what);

@@ -50,9 +50,12 @@ TEST(Models, TiersAreModelsWithDefaultsOfTheirOwn) {
   EXPECT_EQ(models.describe("gpt")["root"], "big");
   EXPECT_EQ(models.served().size(), 2u);
   EXPECT_THROW(models.find("other"), ApiError);
+  EXPECT_THROW(models.describe(""), ApiError);
 }
 
 TEST(Models, SayWhatIsWrongWithTiers) {
+  EXPECT_EQ(complaint(R"({"": {"model": "big"}})"),
+            "tiers.json: expected a name for each tier, got \"\"");
   EXPECT_EQ(complaint(R"({"a": {"model": "huge"}})"),
             "tiers.json: a: model: expected a served model (small, big), got \"huge\"");
   EXPECT_EQ(complaint(R"({"a": "b"})"), "tiers.json: a: expected a model or tier, got \"b\"");

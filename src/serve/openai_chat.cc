@@ -263,13 +263,30 @@ AnswerFormat read_format(const Fields& body) {
 }
 
 void refuse_unsupported(const Fields& body) {
-  for (const char* key : {"functions", "function_call", "audio", "web_search_options"}) {
+  for (const char* key : {"audio", "web_search_options"}) {
     if (body.find(key) != nullptr) body.fail(key, "nothing: this server does not support it");
+  }
+  // What came before tools; some clients still send it without meaning anything by it.
+  const OrderedJson* functions = body.array("functions");
+  if (functions != nullptr && !functions->empty()) {
+    body.fail("functions", "none: this server wants \"tools\"");
+  }
+  const OrderedJson* call = body.find("function_call");
+  if (call != nullptr && *call != "none" && *call != "auto") {
+    body.fail("function_call", "none or auto: this server wants \"tool_choice\"");
   }
   if (const OrderedJson* modalities = body.array("modalities");
       modalities != nullptr && *modalities != OrderedJson::array({"text"})) {
     body.fail("modalities", "[\"text\"]");
   }
+}
+
+/// Fields that change nothing here but must be what they are said to be.
+void check_unused(const Fields& body) {
+  body.object("metadata");
+  body.text("user");
+  body.boolean("store", false);
+  body.choice("verbosity", {"low", "medium", "high"});
 }
 
 ChatOptions read_options(const Fields& body, Request& request) {
@@ -302,6 +319,7 @@ void start_with(const Call& call, ChatOptions options, ChatRequest request,
 void chat_completion(const OrderedJson& json, const Call& call) {
   const Fields body(json);
   refuse_unsupported(body);
+  check_unused(body);
   ChatRequest request;
   request.generation = read_generation(body, *call.model);
   request.generation.account = call.account;

@@ -19,7 +19,7 @@ struct CompletionOptions {
   std::string id = make_id("cmpl-");
   int64_t created = unix_seconds();
   bool stream = false, include_usage = false, echo = false, scored = false;
-  int n = 1, best_of = 1;
+  int n = 1, best_of = 1, n_top = 0;
   std::vector<std::vector<Token>> prompts;
   std::vector<std::string> texts;  // of the prompts, for echo
 };
@@ -151,7 +151,14 @@ class Completion {
     const std::vector<Token>& tokens = options_.prompts[prompt];
     for (size_t i = 0; i < tokens.size(); ++i) {
       const bool known = i > 0 && i - 1 < scores.size();  // nothing stands before the first token
-      choice.logprobs.add(tokens[i], known ? OrderedJson(scores[i - 1]) : OrderedJson(), {});
+      if (!known) {
+        choice.logprobs.add(tokens[i], OrderedJson(), {});
+        continue;
+      }
+      // The engine scores what the prompt has, not what it might have had.
+      std::vector<TokenScore> top;
+      if (options_.n_top > 0) top.push_back({tokens[i], scores[i - 1]});
+      choice.logprobs.add(tokens[i], scores[i - 1], top);
     }
   }
 
@@ -195,6 +202,7 @@ CompletionOptions read_options(const Fields& body, const ServedModel& model,
   }
   const auto logprobs = body.integer("logprobs", 0, kMaxTopLogprobs);
   options.scored = logprobs.has_value();
+  options.n_top = int(logprobs.value_or(0));
   options.prompts = read_prompts(body, "prompt", kMaxPrompts, model);
   if (options.prompts.size() * size_t(options.best_of) > kMaxChoices) {
     body.fail("prompt", fmt::format("at most {} choices in all", kMaxChoices));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "serve/chat_prompt.h"
@@ -119,6 +120,11 @@ void read_output_options(const Fields& body, ResponseRequest& result) {
   if (result.scored) result.chat.generation.request.sampling.n_top_logprobs = top;
 }
 
+/// What the body has, or the value that is used in its place, as the decimal it was given as.
+double echo_number(const Fields& body, std::string_view key, float used) {
+  return body.number(key, -INFINITY, INFINITY).value_or(std::stod(fmt::format("{}", used)));
+}
+
 /// The response object with what the request says; the order of keys is that of OpenAI's.
 OrderedJson make_resource(const Fields& body, const ServedModel& model,
                           const ResponseRequest& request, const OrderedJson& text,
@@ -145,14 +151,14 @@ OrderedJson make_resource(const Fields& body, const ServedModel& model,
           {"safety_identifier", text_or_null(body, "safety_identifier")},
           {"service_tier", tier},
           {"store", request.store},
-          {"temperature", sampling.temperature},
+          {"temperature", echo_number(body, "temperature", sampling.temperature)},
           {"text", text},
           {"tool_choice", choice == nullptr ? OrderedJson("auto") : *choice},
           {"tools", ResponseTools::echo(body.array("tools"))},
           {"top_logprobs", body.integer("top_logprobs", 0, kMaxTopLogprobs).value_or(0)},
-          {"top_p", sampling.top_p},
-          {"presence_penalty", sampling.presence_penalty},
-          {"frequency_penalty", sampling.frequency_penalty},
+          {"top_p", echo_number(body, "top_p", sampling.top_p)},
+          {"presence_penalty", echo_number(body, "presence_penalty", sampling.presence_penalty)},
+          {"frequency_penalty", echo_number(body, "frequency_penalty", sampling.frequency_penalty)},
           {"truncation", body.choice("truncation", {"auto", "disabled"}).value_or("disabled")},
           {"usage", nullptr},
           {"user", text_or_null(body, "user")},

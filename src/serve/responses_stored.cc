@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "serve/responses.h"
+#include "serve/url.h"
 
 namespace sluice {
 namespace {
@@ -51,7 +52,7 @@ void Responses::manage(const HttpRequest& request, const std::string& owner,
                        const std::shared_ptr<HttpExchange>& exchange) {
   const std::string rest = request.path.substr(kPrefix.size());
   const size_t slash = rest.find('/');
-  const ResponseKey key{owner, rest.substr(0, slash)};
+  const ResponseKey key{owner, decode_segment(rest.substr(0, slash))};
   const std::string action = slash == rest.npos ? "" : rest.substr(slash + 1);
   const bool is_get = request.method == "GET" || request.method == "HEAD";
   std::string allowed;
@@ -77,7 +78,12 @@ void Responses::manage(const HttpRequest& request, const std::string& owner,
 
 void Responses::retrieve(const ResponseKey& key, const std::string& query,
                          const std::shared_ptr<HttpExchange>& exchange) {
-  const bool stream = query_value(query, "stream").value_or("false") == "true";
+  const std::string stream_text = query_value(query, "stream").value_or("false");
+  const bool stream = stream_text == "true";
+  if (!stream && stream_text != "false") {
+    throw ApiError(400, "stream: expected true or false, got " + stream_text.substr(0, 40),
+                   "stream");
+  }
   const int64_t after = query_integer(query, "starting_after", -1, INT64_MAX, -1);
   const auto live = find_live(key);
   const auto stored = live ? std::nullopt : store_.find(key);

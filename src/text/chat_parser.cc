@@ -37,7 +37,7 @@ std::vector<ChatDelta> ChatParser::push(std::string_view text) {
   return sink_.take();
 }
 
-std::vector<ChatDelta> ChatParser::finish() {
+std::vector<ChatDelta> ChatParser::finish(bool cut) {
   if (format_.calls == ChatFormat::Calls::kHarmony) {
     harmony_.finish();
     return sink_.take();
@@ -45,8 +45,13 @@ std::vector<ChatDelta> ChatParser::finish() {
   if (state_ == State::kCall) {
     reader_.finish();
     state_ = State::kText;
-    show(reader_.take_text());
+    const std::string text = reader_.take_text();
+    if (!cut) show(text);
   }
+  const bool may_open =
+      state_ == State::kText &&
+      std::ranges::any_of(openings_, [this](std::string_view o) { return o.starts_with(held_); });
+  if (cut && may_open) held_.clear();
   show(std::exchange(held_, ""));
   if (state_ == State::kText && n_calls() == 0) sink_.add(ChatDelta::Kind::kText, spaces_);
   return sink_.take();

@@ -25,8 +25,9 @@ class ChatParser {
   ChatParser& operator=(const ChatParser&) = delete;
 
   std::vector<ChatDelta> push(std::string_view text);
-  /// What was held back; a call that is not whole gets no end.
-  std::vector<ChatDelta> finish();
+  /// What was held back; a call that is not whole gets no end. `cut`: more would have followed, so
+  /// what may have become a call is dropped.
+  std::vector<ChatDelta> finish(bool cut = false);
 
   bool thinking() const;
   int n_calls() const { return sink_.n_calls(); }

@@ -95,6 +95,19 @@ std::string parse(const std::string& family, const std::string& answer, bool thi
   return shown.text();
 }
 
+TEST(ChatParser, ACutCallLeavesNoMarkup) {
+  const std::vector<ChatTool> known = tools();
+  const std::string answer = "a < b <tool_call>{\"name\": \"add\", \"arg";
+  const ChatFormat format = detect_chat_format(kTemplates.at("hermes"));
+  for (size_t n = answer.find("<t") + 1; n <= answer.size(); ++n) {
+    ChatParser parser(format, known, /*thinking=*/false);
+    Shown shown;
+    shown.add(parser.push(answer.substr(0, n)));
+    shown.add(parser.finish(/*cut=*/true));
+    EXPECT_EQ(shown.text(), "a < b ") << n;
+  }
+}
+
 struct Case {
   std::string family, answer, shown;
   bool thinking = false;
