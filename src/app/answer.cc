@@ -111,6 +111,7 @@ const char* finish_name(FinishReason reason) {
     case FinishReason::kCancelled:
       return "cancelled";
     case FinishReason::kError:
+    case FinishReason::kAborted:
       return "error";
     case FinishReason::kNone:
       break;

@@ -39,7 +39,7 @@ struct ServeOptions {
   std::vector<std::string> models;  // PATH or PATH,NAME
   std::string host = "127.0.0.1", key_file, tiers, db = default_database(), codex_folder;
   bool codex = false;
-  int port = 8080, max_waiting = 256, max_tokens = 0;
+  int port = 8080, max_waiting = 256, max_tokens = 0, drain_s = 30;
 };
 
 void add_server_flags(CLI::App& app, ServeOptions& o) {
@@ -66,6 +66,9 @@ void add_server_flags(CLI::App& app, ServeOptions& o) {
   add_integer(app, "--max-tokens", o.max_tokens, 0, kMaxInt,
               "most tokens of a chat answer whose request names no limit (default 0: up to the "
               "model's context)");
+  add_integer(app, "--drain-seconds", o.drain_s, 0, 86400,
+              "how long SIGTERM and Ctrl-C wait for the answers under way; what is still not done "
+              "then ends with an error, 503 where nothing was sent (default 30)");
 }
 
 bool parse(ServeOptions& o, int argc, char** argv) {
@@ -263,7 +266,10 @@ int serve_command(int argc, char** argv) {
     return api.upgrade(request, std::move(socket));
   };
   http.on_status = [&api](int status) { api.count_status(status); };
+  http.drain_s = o.drain_s;
   http.on_drain = [&api] { api.drain(); };
+  http.on_overtime = [&api] { api.give_up(); };
+  http.busy = [&api] { return api.busy(); };
   HttpServer server(std::move(http));
   std::unique_ptr<Backends> backends;
   std::exception_ptr failure;

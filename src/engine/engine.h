@@ -27,6 +27,8 @@ class Engine {
   RequestId fork(RequestId parent, Request request);
   /// Stops a request; its sink gets a last event with kCancelled. False if it has finished.
   bool cancel(RequestId id);
+  /// Stops all requests, and refuses those to come: their sinks get a last event with kAborted.
+  void close(const std::string& why) { scheduler_.close(why); }
 
   /// Keeps the executor supplied, waits for one result and hands out its tokens. `now_us` is the
   /// time, on any clock that never goes back; it only ages waiting requests. False: nothing to do.

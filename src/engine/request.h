@@ -34,7 +34,7 @@ struct SamplingParams {
   }
 };
 
-enum class FinishReason : uint8_t { kNone, kStop, kLength, kCancelled, kError };
+enum class FinishReason : uint8_t { kNone, kStop, kLength, kCancelled, kError, kAborted };
 
 struct TokenScore {
   Token token = -1;
@@ -50,7 +50,7 @@ struct TokenEvent {
   std::vector<TokenScore> top;
   bool drafted = false;  // came out of a verified guess
   FinishReason finish = FinishReason::kNone;
-  std::string error;  // finish == kError: what went wrong
+  std::string error;  // kError: what went wrong; kAborted: why the engine was closed
   /// When the prompt is done, if `score_from` asked: one per scored token.
   std::vector<float> prompt_logprobs;
   /// (rows, vocab) for consecutive prompt positions, the first of them `position`: in events of

@@ -133,17 +133,23 @@ Scheduler::SequencePtr Scheduler::make_sequence(Request request, double now_us) 
   return sequence;
 }
 
+RequestId Scheduler::turn_away(Request request, TokenEvent event) {
+  auto refused = std::make_shared<Sequence>();
+  refused->id = event.request = next_id_++;
+  refused->request = std::move(request);
+  events_.push_back({refused, std::move(event)});
+  return refused->id;
+}
+
 RequestId Scheduler::submit(Request request, double now_us) {
+  if (!closed_.empty()) {
+    ++stats_.cancelled;
+    return turn_away(std::move(request), last_event(FinishReason::kAborted, closed_));
+  }
   std::string error = refuse(request);
   if (!error.empty()) {
-    auto refused = std::make_shared<Sequence>();
-    refused->id = next_id_++;
-    refused->request = std::move(request);
     ++stats_.failed;
-    TokenEvent event = last_event(FinishReason::kError, std::move(error));
-    event.request = refused->id;
-    events_.push_back({refused, std::move(event)});
-    return refused->id;
+    return turn_away(std::move(request), last_event(FinishReason::kError, std::move(error)));
   }
   const SequencePtr sequence = make_sequence(std::move(request), now_us);
   sequences_.emplace(sequence->id, sequence);
@@ -183,6 +189,19 @@ bool Scheduler::cancel(RequestId id, bool notify) {
   if (notify) emit(*sequence, last_event(FinishReason::kCancelled));
   retire(*sequence, FinishReason::kCancelled);
   return true;
+}
+
+void Scheduler::close(const std::string& why) {
+  closed_ = why;
+  std::vector<SequencePtr> open;
+  for (const auto& [id, sequence] : sequences_) {
+    if (!sequence->done) open.push_back(sequence);
+  }
+  std::ranges::sort(open, {}, &Sequence::id);
+  for (const SequencePtr& sequence : open) {
+    emit(*sequence, last_event(FinishReason::kAborted, why));
+    retire(*sequence, FinishReason::kAborted);
+  }
 }
 
 void Scheduler::accept(const Result& result) {
@@ -402,6 +421,7 @@ void Scheduler::fail(Sequence& s, std::string error) {
 void Scheduler::retire(Sequence& s, FinishReason reason) {
   switch (reason) {
     case FinishReason::kCancelled:
+    case FinishReason::kAborted:
       ++stats_.cancelled;
       break;
     case FinishReason::kError:

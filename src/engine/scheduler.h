@@ -51,6 +51,9 @@ class Scheduler {
   /// `notify`: the sink gets a last event with kCancelled. False if there is no such request (any
   /// more).
   bool cancel(RequestId id, bool notify = true);
+  /// Cancels all requests, and refuses those to come: their sinks get a last event with kAborted
+  /// that says `why`.
+  void close(const std::string& why);
 
   /// Makes `batch` the next one: empty if there is nothing to do until a result comes back.
   void next(Batch& batch, double now_us);
@@ -118,6 +121,7 @@ class Scheduler {
 
   // scheduler.cc: the life of a request
   std::string refuse(const Request& request) const;
+  RequestId turn_away(Request request, TokenEvent event);
   SequencePtr make_sequence(Request request, double now_us);
   void start(const SequencePtr& sequence);
   void absorb(const Flight& flight, Work& work, const Result& result,
@@ -140,6 +144,7 @@ class Scheduler {
   }
 
   EngineOptions options_;
+  std::string closed_;  // why; empty: it is open
   int depth_;
   int limit_;  // most tokens of any sequence
   CacheBook book_;

@@ -284,6 +284,28 @@ TEST(Scheduler, CancelFreesAtOnceOrWhenTheBatchIsBack) {
   }
 }
 
+TEST(Scheduler, ClosedItEndsWhatIsThereAndWhatComes) {
+  Scheduler scheduler({.max_sequences = 1}, {.n_pages = 20}, 2);
+  scheduler.submit(request(30, 50), 0);
+  step(scheduler, 3);
+  scheduler.submit(request(30, 50), 0);  // waits
+  const Batch batch = next_batch(scheduler);
+  take_events(scheduler);
+  scheduler.close("enough");
+  scheduler.submit(request(30, 50), 0);
+  scheduler.submit(request(0, 50), 0);  // wrong, which does not matter any more
+  const auto events = take_events(scheduler);
+  ASSERT_EQ(events.size(), 4u);
+  for (size_t i = 0; i < events.size(); ++i) {
+    EXPECT_EQ(events[i].event.request, RequestId(i + 1));
+    EXPECT_EQ(events[i].event.finish, FinishReason::kAborted);
+    EXPECT_EQ(events[i].event.error, "enough");
+  }
+  scheduler.accept(answer(batch));
+  EXPECT_TRUE(take_events(scheduler).empty());
+  EXPECT_TRUE(scheduler.idle());
+}
+
 TEST(Scheduler, KeepsNothingOfARequestThatHasEnded) {
   Scheduler scheduler({.chunk = 80}, {.n_pages = 100}, 1);
   const auto held = std::make_shared<int>();

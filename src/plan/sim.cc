@@ -176,7 +176,7 @@ class LoadRun {
       record.last_us = now_us();
     }
     if (event.finish == FinishReason::kNone) return;
-    if (event.finish == FinishReason::kError) error_ = event.error;
+    if (!event.error.empty()) error_ = event.error;
     if (trace_ != nullptr) {
       trace_->add({record.asked.time_us, record.first_us, record.last_us, record.asked.prompt,
                    record.n_tokens});

@@ -51,6 +51,13 @@ void Api::open(Models models) {
 
 void Api::drain() { state_ = State::kDraining; }
 
+void Api::give_up() {
+  if (!busy()) return;  // what is being answered was admitted when models_ was there
+  for (const ServedModel* model : models_.served()) {
+    model->engine->post([](Engine& engine) { engine.close(kDrainingMessage); });
+  }
+}
+
 const Api::Route* Api::find_route(const std::string& path) {
   static constexpr Route kRoutes[] = {
       {"/v1/chat/completions", chat_completion},
@@ -121,8 +128,8 @@ std::optional<HttpResponse> Api::refuse(const HttpRequest& request) const {
   }
   if (is_health || state_ == State::kReady) return std::nullopt;
   const bool loading = state_ == State::kLoading;
-  return ApiError(503, loading ? "The model is being loaded." : "The server is shutting down.", "",
-                  loading ? "loading" : "draining", "server_error")
+  return ApiError(503, loading ? "The model is being loaded." : kDrainingMessage, "",
+                  loading ? "loading" : kDraining, "server_error")
       .response();
 }
 

@@ -35,6 +35,10 @@ class Api {
   void open(Models models);
   /// New calls get a 503.
   void drain();
+  /// The answers under way end with an error, and so do those whose generation has yet to start.
+  void give_up();
+  /// Answers are under way, with or without a client that waits.
+  bool busy() { return n_open_ > 0 || responses_.busy(); }
   /// When the HttpServer has ended: from then on nothing of the model is touched.
   void close() {
     workers_.stop();

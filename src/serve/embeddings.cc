@@ -110,8 +110,8 @@ bool Embedding::take(Engine& engine, Input& input, const TokenEvent& event) {
   add_rows(input, event.hidden);
   if (event.finish == FinishReason::kNone) return true;
   input.open = false;
-  if (event.finish == FinishReason::kError) {
-    call_.exchange->respond(http_error(500, event.error, "server_error"));
+  if (const GenerationError error = error_of(event); !error.empty()) {
+    call_.exchange->respond(http_error(error));
     stop(engine);
     return false;
   }

@@ -55,6 +55,14 @@ class WatchedConstraint : public TokenConstraint {
 
 }  // namespace
 
+GenerationError error_of(const TokenEvent& event) {
+  if (event.finish == FinishReason::kAborted) {
+    return {event.error, GenerationError::Cause::kShutdown};
+  }
+  if (event.finish == FinishReason::kError) return {event.error, GenerationError::Cause::kServer};
+  return {};
+}
+
 Generation::Generation(EngineThread& thread, const Tokenizer& tokenizer, Metrics& metrics,
                        GenerationRequest request, Sinks sinks)
     : thread_(thread),
@@ -119,15 +127,22 @@ bool Generation::take(Engine& engine, Choice& choice, const TokenEvent& event) {
     choice.open = false;
     return false;
   }
+  GenerationError error = error_of(event);
+  const bool failed = !error.empty();
+  if (event.finish == FinishReason::kError && *constraint_failed_) {
+    error.cause = GenerationError::Cause::kRequest;
+  }
+  if (error_.empty()) error_ = std::move(error);
   Piece piece;
   piece.choice = choice.number;
   if (!std::exchange(choice.begun, true) && choice.number % request_.n == 0) {
-    usage_.prompt_tokens += int64_t(request_.prompts[size_t(choice.number / request_.n)].size());
-    usage_.cached_tokens += event.n_cached;
-    const double waited_us = std::max(event.admitted_us - start_us_, 0.0);
-    if (event.admitted_us > 0) metrics_.queue_s.add(waited_us / 1e6);
+    if (event.admitted_us > 0) {
+      usage_.prompt_tokens += int64_t(request_.prompts[size_t(choice.number / request_.n)].size());
+      usage_.cached_tokens += event.n_cached;
+      metrics_.queue_s.add(std::max(event.admitted_us - start_us_, 0.0) / 1e6);
+    }
     piece.prompt_logprobs = event.prompt_logprobs;
-    for (int i = 1; i < request_.n && event.finish != FinishReason::kError; ++i) {
+    for (int i = 1; i < request_.n && !failed; ++i) {
       submit(engine, choice.number + i);
     }
   }
@@ -140,8 +155,6 @@ bool Generation::take(Engine& engine, Choice& choice, const TokenEvent& event) {
   const bool ended = piece.finish != FinishReason::kNone;
   const bool has_news =
       !piece.text.empty() || !piece.scores.empty() || !piece.prompt_logprobs.empty() || ended;
-  if (event.finish == FinishReason::kError && error_.empty())
-    error_ = {event.error, *constraint_failed_};
   bool goes_on = !ended;
   if (has_news && error_.empty()) {
     piece.n_tokens = std::exchange(choice.n_tokens, 0);

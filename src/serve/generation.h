@@ -54,10 +54,18 @@ struct GenerationRequest {
 
 /// Why a generation ended before its time; no message: it did not.
 struct GenerationError {
+  enum class Cause {
+    kServer,    // or the model
+    kRequest,   // what was asked for cannot be done
+    kShutdown,  // the server ends; elsewhere, or later, it may go well
+  };
   std::string message;
-  bool by_request = false;  // what was asked for cannot be done: neither model nor server failed
+  Cause cause = Cause::kServer;
   bool empty() const { return message.empty(); }
 };
+
+/// Of a request's last event; empty unless it tells of an error.
+GenerationError error_of(const TokenEvent& event);
 
 class Generation : public std::enable_shared_from_this<Generation> {
  public:

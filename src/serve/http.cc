@@ -207,6 +207,7 @@ class HttpServer::Impl {
   asio::awaitable<void> tick();
   asio::awaitable<void> wait_for_signals();
   void drain();
+  void end_drain();
   void end_if_drained();
 
   HttpOptions options_;
@@ -216,7 +217,7 @@ class HttpServer::Impl {
   std::unordered_set<ConnectionPtr> connections_;
   size_t n_answers_ = 0;
   const std::shared_ptr<std::atomic<size_t>> body_bytes_ = std::make_shared<std::atomic<size_t>>(0);
-  bool draining_ = false;
+  bool draining_ = false, overtime_ = false;
   Clock::time_point drained_by_ = Clock::time_point::max();
 };
 
@@ -492,12 +493,8 @@ asio::awaitable<void> HttpServer::Impl::tick() {
       connection->deadline = Clock::time_point::max();
       connection->socket.close(ignored);
     }
-    if (now < drained_by_) continue;
-    drained_by_ = Clock::time_point::max();
-    for (const ConnectionPtr &connection : connections_) {
-      if (connection->outbox) connection->outbox->disconnect();
-      if (connection->websocket) connection->socket.close(ignored);
-    }
+    if (now >= drained_by_) end_drain();
+    end_if_drained();
   }
 }
 
@@ -518,8 +515,17 @@ void HttpServer::Impl::drain() {
   end_if_drained();
 }
 
+/// The answers that are still under way end with an error; those that do not even manage that are
+/// cut off.
+void HttpServer::Impl::end_drain() {
+  if (std::exchange(overtime_, true)) return io_.stop();
+  drained_by_ = in_seconds(options_.overtime_s);
+  if (options_.on_overtime) options_.on_overtime();
+}
+
 void HttpServer::Impl::end_if_drained() {
-  if (draining_ && n_answers_ == 0) io_.stop();
+  const bool busy = n_answers_ > 0 || (options_.busy && options_.busy());
+  if (draining_ && !busy) io_.stop();
 }
 
 HttpServer::HttpServer(HttpOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}

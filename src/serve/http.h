@@ -93,6 +93,7 @@ struct HttpOptions {
   double silence_s = 15;           // see on_silence() and silent()
   double websocket_life_s = 3600;  // then a WebSocket is closed
   double drain_s = 30;             // for the answers under way when the server stops
+  double overtime_s = 2;           // then, for the clients to be told
 
   /// Sees the head of a request before its body is read; an answer here refuses it.
   std::function<std::optional<HttpResponse>(const HttpRequest&)> admit;
@@ -105,7 +106,15 @@ struct HttpOptions {
   std::function<void(int status)> on_status;
   /// SIGTERM or SIGINT has come: answers under way may finish.
   std::function<void()> on_drain;
+  /// `drain_s` has passed: the answers still under way end with an error.
+  std::function<void()> on_overtime;
+  /// Work that no connection waits for keeps the server from ending, too.
+  std::function<bool()> busy;
 };
+
+/// Of what a server that is being stopped refuses or cuts off, with status 503.
+inline constexpr const char* kDraining = "draining";
+inline constexpr const char* kDrainingMessage = "The server is shutting down.";
 
 /// {"error": {message, type, param, code}}; `param` and `code` empty: null. 429 and 503 say when to
 /// try again.

@@ -96,8 +96,15 @@ std::vector<Token> read_prompt(const Fields& body, const char* key, const Ordere
 }  // namespace
 
 HttpResponse http_error(const GenerationError& error) {
-  if (!error.by_request) return http_error(500, error.message, "server_error");
-  return http_error(400, error.message, "invalid_request_error", "", "invalid_grammar");
+  switch (error.cause) {
+    case GenerationError::Cause::kRequest:
+      return http_error(400, error.message, "invalid_request_error", "", "invalid_grammar");
+    case GenerationError::Cause::kShutdown:
+      return http_error(503, error.message, "server_error", "", kDraining);
+    case GenerationError::Cause::kServer:
+      break;
+  }
+  return http_error(500, error.message, "server_error");
 }
 
 std::string make_id(const std::string& prefix) {

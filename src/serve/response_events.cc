@@ -8,6 +8,9 @@
 namespace sluice {
 namespace {
 
+constexpr const char* kServerError = "server_error";
+constexpr const char* kBadRequest = "invalid_prompt";
+
 OrderedJson score_json(const Tokenizer& tokenizer, Token token, float logprob) {
   OrderedJson bytes = OrderedJson::array();
   for (const char c : tokenizer.token_bytes(token)) bytes.push_back(uint8_t(c));
@@ -31,6 +34,20 @@ OrderedJson output_text(const std::string& text, const OrderedJson& scores) {
 }
 
 }  // namespace
+
+OrderedJson to_json(const GenerationError& error) {
+  const char* code = kServerError;
+  if (error.cause == GenerationError::Cause::kRequest) code = kBadRequest;
+  if (error.cause == GenerationError::Cause::kShutdown) code = kDraining;
+  return {{"code", code}, {"message", error.message}};
+}
+
+GenerationError to_error(const OrderedJson& json) {
+  GenerationError error{json["message"]};
+  if (json["code"] == kBadRequest) error.cause = GenerationError::Cause::kRequest;
+  if (json["code"] == kDraining) error.cause = GenerationError::Cause::kShutdown;
+  return error;
+}
 
 ResponseBuilder::ResponseBuilder(const ResponseRequest& request, const Tokenizer& tokenizer,
                                  Emit emit)
@@ -259,8 +276,7 @@ void ResponseBuilder::end(const GenerationError& error, const ChatUsage& usage) 
   close(error.empty() && !cut ? "completed" : "incomplete");
   resource_["usage"] = usage_json(usage);
   if (!error.empty()) {
-    resource_["error"] = {{"code", error.by_request ? kBadRequest : "server_error"},
-                          {"message", error.message}};
+    resource_["error"] = to_json(error);
     finish("failed");
     return send_state("response.failed", true);
   }

@@ -19,6 +19,10 @@ struct ResponseEvent {
   bool is_last = false;
 };
 
+/// The "error" of a failed response, and what it tells of.
+OrderedJson to_json(const GenerationError& error);
+GenerationError to_error(const OrderedJson& json);
+
 class ResponseBuilder {
  public:
   using Emit = std::function<void(ResponseEvent)>;
@@ -31,8 +35,6 @@ class ResponseBuilder {
   void take(const ChatPiece& piece);
   /// An item that is whole, before any piece.
   void add_item(OrderedJson item);
-  /// The code of errors that the request itself is the cause of.
-  static constexpr const char* kBadRequest = "invalid_prompt";
   /// The last event: completed or incomplete, or failed if `error` says why.
   void end(const GenerationError& error, const ChatUsage& usage);
   /// The last event of a response that shows nothing.

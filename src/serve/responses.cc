@@ -16,9 +16,7 @@ namespace {
 LiveResponse::Listener answer_to(std::shared_ptr<HttpExchange> exchange) {
   return {nullptr, [exchange](const OrderedJson& resource) {
             if (resource["status"] == "failed") {
-              const OrderedJson& error = resource["error"];
-              return exchange->respond(http_error(GenerationError{
-                  error["message"], error["code"] == ResponseBuilder::kBadRequest}));
+              return exchange->respond(http_error(to_error(resource["error"])));
             }
             exchange->respond({200, dump(resource)});
           }};
@@ -91,6 +89,11 @@ void keep_alive(HttpExchange& exchange, const std::shared_ptr<LiveResponse>& liv
   exchange.on_silence([weak = std::weak_ptr(live)] {
     if (const auto open = weak.lock()) open->show_life();
   });
+}
+
+bool Responses::busy() {
+  const std::lock_guard lock(mutex_);
+  return !live_.empty();
 }
 
 void Responses::close() {
@@ -192,9 +195,9 @@ void Responses::compact_first(ResponseRequest& request, const Call& call,
                       try {
                         go_on(text);
                       } catch (const ApiError& error) {
-                        live->fail({error.what(), /*by_request=*/true});
+                        live->fail({error.what(), GenerationError::Cause::kRequest});
                       } catch (const std::exception&) {
-                        live->fail({"The request could not be served.", /*by_request=*/false});
+                        live->fail({"The request could not be served."});
                       }
                     });
                   });

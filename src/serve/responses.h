@@ -49,6 +49,8 @@ class Responses {
   /// request's chat and input.
   std::shared_ptr<LiveResponse> start(ResponseRequest& request, const Call& call, Start start);
 
+  /// Stored responses are still being made or kept.
+  bool busy();
   /// No more calls come. What is still being made is left as unfinished.
   void close();
 

@@ -66,7 +66,7 @@ void WebSocketSession::push(std::string text, bool is_close, uint16_t code) {
 }
 
 void WebSocketSession::drain() {
-  if (handler_) handler_->retire(503, "draining", "The server is shutting down.");
+  if (handler_) handler_->retire(503, kDraining, kDrainingMessage);
 }
 
 asio::awaitable<void> WebSocketSession::run(tcp::socket& socket, const Request& request,
