@@ -8,7 +8,7 @@ MODEL := models/SmolLM2-135M-Instruct.Q4_1.gguf
 SLUICE := build/src/app/sluice
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build model run test test-clients check bench bench-serve dev tsan fuzz format tidy clean
+.PHONY: help setup build model run test clients test-clients check bench bench-serve dev tsan fuzz format tidy clean
 
 help:
 	@echo 'make run      build, get the default model, answer PROMPT="..." through three stages'
@@ -44,16 +44,13 @@ test: build
 	  echo 'make test: no default model; the tests that need it say SKIPPED'
 	@ctest --test-dir build --output-on-failure
 
-CODEX := build/codex
+# Chromium for the pages, the SDKs and Codex CLI.
+clients: setup
+	@$(SETUP) chromium chromium-driver python3-venv iproute2
+	@tests/clients/packages.py
 
-test-clients: build model
-	@$(SETUP) chromium chromium-driver python3-venv
-	@tests/browser/page_test.py $(SLUICE) tests/golden
-	@tests/browser/plan_test.py $(SLUICE)
-	@tests/clients/run $(SLUICE)
-	@npm install --silent --ignore-scripts --prefix $(CODEX) @openai/codex@0.171.0
-	@unshare -rn sh -c 'ip link set lo up && exec tests/codex/codex_test.py $(SLUICE) $(MODEL) \
-	  $(CODEX)/node_modules/.bin/codex $(CODEX)/run'
+test-clients: build model clients
+	@ctest --test-dir build --output-on-failure -R '^(page|plan_page|clients|codex)$$'
 
 check: setup
 	@tools/check_layers.py src
