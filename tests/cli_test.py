@@ -433,6 +433,34 @@ class Simulate(WithFolder):
         host.write_text(json.dumps(profile))
         self.assertIn("fixed_us", sluice(*flags, "--host", host, code=1)[1])
 
+    def test_compare_refuses_what_does_not_fit_before_it_measures(self):
+        plan, host = self.folder / "plan.json", self.folder / "host.json"
+        flags = ["compare", "--model", GOLDEN / "llama"]
+        cases = [
+            (["--prompt", 100000], "--prompt, --output: expected at most", 2),
+            (["--plan", plan], "plan.json: n_blocks: expected 6 for this model, got 64; it is a plan "
+                               "for Llama-3.1-8B", 1),
+        ]
+        sluice("plan", "Llama-3.1-8B", "--on", "H100", "-o", plan)
+        placed = json.loads(plan.read_text())
+        same_blocks = self.folder / "same_blocks.json"
+        same_blocks.write_text(json.dumps({
+            "model": placed["model"], "n_blocks": 6,
+            "stages": [{"name": "all", "blocks": [[0, 6]], "head": True}]}))
+        cases.append((["--plan", same_blocks],
+                      "same_blocks.json: model: expected one with vectors of", 1))
+        sluice("calibrate", "--types", "F32", "--quick", "--threads", 1, "-o", host)
+        profile = json.loads(host.read_text())
+        for key, wrong in (("isa", "other"), ("threads", 99), ("compute", "f32"),
+                           ("cache", "f32")):
+            other = self.folder / f"{key}.json"
+            other.write_text(json.dumps(profile | {key: wrong}))
+            cases.append((["--threads", 1, "--host", other], f"{key}.json: {key}: expected", 1))
+        for words, message, code in cases:
+            output, error = sluice(*flags, *words, code=code)
+            self.assertIn(message, error)
+            self.assertEqual(output, "")
+
     def test_simulate_serves_what_plan_placed(self):
         plan = self.folder / "plan.json"
         for model, hardware in (("Llama-3.1-8B", "H100"), ("Kimi-K3", "CS-3")):

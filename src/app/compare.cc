@@ -11,6 +11,7 @@
 #include "app/report.h"
 #include "app/runtime.h"
 #include "base/error.h"
+#include "kernels/kernels.h"
 #include "plan/sim.h"
 
 namespace sluice {
@@ -76,7 +77,8 @@ class Comparison {
   Comparison(const CompareOptions& options, int max_users)
       : o_(options), runtime_(options.model), model_(make_model(runtime_.checkpoint())) {
     host_model_ = describe_for_host(*model_, runtime_.checkpoint(), o_.model.i8());
-    if (!o_.host.empty()) host_ = read(o_.host);
+    check_lengths();
+    if (!o_.host.empty()) read_host();
     const int64_t tokens = int64_t(max_users) * (o_.prompt + o_.output + 2 * kPageTokens);
     pools_.n_pages = int(std::min<int64_t>(2 * tokens / kPageTokens, 1 << 24));
     for (const PlacedBlock& placed : model_->blocks) {
@@ -143,8 +145,29 @@ class Comparison {
     return c;
   }
 
-  static HostProfile read(const std::string& path) {
-    return host_from_json(Config(parse_json(read_text(path), path), path));
+  void check_lengths() const {
+    const int64_t tokens = int64_t(o_.prompt) + o_.output;
+    if (model_->max_context == 0 || tokens <= model_->max_context) return;
+    throw UsageError(
+        fmt::format("--prompt, --output: expected at most {} tokens together, the context of this "
+                    "model, got {}",
+                    model_->max_context, tokens));
+  }
+
+  /// A profile that the prediction cannot use is refused before anything runs.
+  void read_host() {
+    host_ = host_from_json(Config(parse_json(read_text(o_.host), o_.host), o_.host));
+    const auto require = [&](const char* key, const auto& wanted, const auto& got) {
+      if (wanted == got) return;
+      throw Error(ErrorCode::kInvalidInput, "{}: {}: expected {}, as what is run, got {}", o_.host,
+                  key, wanted, got);
+    };
+    require("isa", std::string(kernels().isa), host_.isa);
+    require("threads", calibration().threads, host_.threads);
+    require("compute", o_.model.compute, std::string(host_.i8 ? "i8" : "f32"));
+    require("cache", std::string(o_.model.cache_f16() ? "f16" : "f32"),
+            std::string(host_.cache_f16 ? "f16" : "f32"));
+    HostCost(host_, host_model_, runtime_.plan());  // throws for types that were not measured
   }
 
   Workload load(int users, int requests) const {

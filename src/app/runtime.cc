@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "app/plan_input.h"
 #include "base/error.h"
 
 namespace sluice {
@@ -30,6 +31,27 @@ std::vector<std::vector<int>> split_cores(int n_stages, int n_threads) {
                         cores.begin() + int64_t(s + 1) * n_threads / n_stages);
   }
   return shares;
+}
+
+/// A plan that names its model, as those of `sluice plan -o` do, is for models of that shape.
+void check_plan(const Plan& plan, const Json& json, const Model& model, const std::string& path) {
+  const std::string name = Config(json, path).text("model", "");
+  if (plan.n_blocks != int(model.blocks.size())) {
+    throw Error(ErrorCode::kInvalidInput, "{}: n_blocks: expected {} for this model, got {}{}",
+                path, model.blocks.size(), plan.n_blocks,
+                name.empty() ? "" : fmt::format("; it is a plan for {}", name));
+  }
+  if (name.empty()) return;
+  double dim = 0;
+  try {
+    dim = find_model(name).shape.dim;
+  } catch (const Error&) {
+    return;  // a path of another folder or machine
+  }
+  if (dim == double(model.dim)) return;
+  throw Error(ErrorCode::kInvalidInput,
+              "{}: model: expected one with vectors of {}, as this one, got {} with {}", path,
+              model.dim, name, dim);
 }
 
 }  // namespace
@@ -69,7 +91,10 @@ std::vector<int> Runtime::cores() const {
 
 Plan Runtime::make_plan() const {
   if (!options_.plan.empty()) {
-    return plan_from_json(parse_json(read_text(options_.plan), options_.plan), options_.plan);
+    const Json json = parse_json(read_text(options_.plan), options_.plan);
+    Plan plan = plan_from_json(json, options_.plan);
+    check_plan(plan, json, *model_, options_.plan);
+    return plan;
   }
   std::vector<double> costs;
   for (const PartBytes& block : bytes_.blocks) costs.push_back(block.read_by(1));
