@@ -157,7 +157,7 @@ OrderedJson report(const MemoryOptions& o, const FoundModel& found, const Weight
           {"cache_bytes", count(cache)},
           {"total_bytes", count(weights + cache)},
           {"runs_here", model.runs},
-          {"not_counted", model.not_counted}};
+          {"not_counted", left_out(model, o.weights.empty() && !as_packed)}};
 }
 
 /// How many devices hold it, and on whose word.

@@ -292,7 +292,9 @@ OrderedJson report(const PlanOptions& o, const ModelShape& model, const Demand& 
                                         demand.draft.method, demand.draft.accepted,
                                         demand.draft.length + 1, demand.draft.source));
   }
-  for (const std::string& what : model.not_counted) json["notes"].push_back("Not counted: " + what);
+  for (const std::string& what : left_out(model, o.weights.empty())) {
+    json["notes"].push_back("Not counted: " + what);
+  }
   return json;
 }
 

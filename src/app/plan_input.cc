@@ -26,19 +26,34 @@ bool has_tensors(const fs::path& path) {
   return false;
 }
 
+/// Formats of files on disk are not looked at for plans.
+std::vector<std::string> bits_of_file(const FoundModel& found) {
+  const ModelShape& shape = found.shape;
+  const double priced = weights_bytes(shape, shape.published);
+  if (found.weights > 0.9 * priced) return {};
+  const double bits = 8 * found.weights / shape.parameters();
+  return {
+      fmt::format("quantisation: the file has {:.1f} bits per parameter, priced in {:.1f}; "
+                  "--weights {}bit prices fewer",
+                  bits, 8 * priced / shape.parameters(), bits > 6.5 ? 8 : 4)};
+}
+
 FoundModel find_on_disk(const fs::path& path) {
   std::error_code error;
   FoundModel found;
+  const std::string name = fs::absolute(path).lexically_normal().string();
   if (has_tensors(path)) {
     const std::unique_ptr<Checkpoint> checkpoint = open_checkpoint(path);
-    found.shape = describe_model(checkpoint->config());
+    found.shape = describe_model(checkpoint->config(), name);
     if (found.shape.runs) {
       const std::unique_ptr<Model> model = make_model(*checkpoint);
       found.weights = double(count_bytes(*model, *checkpoint).total());
+      found.shape.unsure = bits_of_file(found);
     }
   } else {
     const fs::path file = fs::is_directory(path, error) ? path / "config.json" : path;
-    found.shape = describe_model(Config(parse_json(read_text(file), file.string()), file.string()));
+    found.shape =
+        describe_model(Config(parse_json(read_text(file), file.string()), file.string()), name);
   }
   found.shape.name = path.string();
   return found;

@@ -82,7 +82,7 @@ OrderedJson model_to_json(const PageModel& model, CacheFormat cache, const PageA
                                {"name", format.name},
                                {"bytes", std::ceil(weights_bytes(shape, format))}});
   }
-  json["not_counted"] = shape.not_counted;
+  json["not_counted"] = left_out(shape, true);
   return json;
 }
 

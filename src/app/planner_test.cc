@@ -11,6 +11,7 @@
 #include "app/plan_grid.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "plan/catalog.h"
 
 namespace sluice {
 namespace {
@@ -154,6 +155,27 @@ TEST(SimulateCommand, ComputesPromptsElsewhere) {
   EXPECT_TRUE(
       fault(simulate_command, load).starts_with(file.string() + ": prefill: stage 0: hardware"));
   std::filesystem::remove(file);
+}
+
+TEST(PlanCommand, SaysWhatFormatsItDoesNotPrice) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "Qwen3-32B-NVFP4";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "config.json") << catalog_config("Qwen3-32B")->json();
+  const std::string gguf = SLUICE_GOLDEN_DIR "/llama-kquants/model.gguf";
+  const auto memory = [](std::vector<std::string> words) {
+    return json_of(memory_command, std::move(words))["not_counted"].dump();
+  };
+  const auto plan = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--on", "H100", "--context", "64", "--output", "64"});
+    return json_of(plan_command, std::move(words))["notes"].dump();
+  };
+  EXPECT_NE(memory({folder}).find("the name says NVFP4"), std::string::npos);
+  EXPECT_NE(plan({folder}).find("--weights 4bit prices 4"), std::string::npos);
+  EXPECT_NE(plan({gguf}).find("the file has "), std::string::npos);
+  EXPECT_EQ(memory({gguf}), "[]");  // counts the file
+  EXPECT_EQ(memory({folder, "--weights", "4bit"}), "[]");
+  EXPECT_EQ(plan({folder, "--weights", "4bit"}), "[]");
 }
 
 TEST(PlanCommand, ImpossibleDemandsSayByHowMuch) {

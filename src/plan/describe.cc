@@ -1,6 +1,8 @@
 #include "plan/describe.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "cache/storage.h"
@@ -144,7 +146,7 @@ ModelShape describe_with_engine(const Config& config) {
 Config text_config(const Config& config) {
   if (!config.has("text_config")) return config;
   Json text = config.object("text_config").json();
-  for (const char* key : {"quantization_config", "tie_word_embeddings"}) {
+  for (const char* key : {"quantization_config", "tie_word_embeddings", "_name_or_path"}) {
     if (!text.contains(key) && config.has(key)) text[key] = config.json()[key];
   }
   return Config(std::move(text), config.what());
@@ -188,12 +190,54 @@ WeightFormat grouped_format(const Config& quantization, const std::string& metho
   return {fmt::format("{} of {} bits", method, bits), bytes, bytes, 2, 2};
 }
 
+/// The last word of `name` that is a format of fewer than 16 bits, and its bits.
+std::optional<std::pair<std::string, int>> format_in(const std::string& name) {
+  static const std::map<std::string, int, std::less<>> known = {
+      {"4bit", 4}, {"awq", 4},   {"fp4", 4},   {"gptq", 4}, {"int4", 4}, {"mxfp4", 4},
+      {"nf4", 4},  {"nvfp4", 4}, {"w4a16", 4}, {"w4a8", 4}, {"8bit", 8}, {"fp8", 8},
+      {"int8", 8}, {"mxfp8", 8}, {"w8a16", 8}, {"w8a8", 8}};
+  std::optional<std::pair<std::string, int>> found;
+  std::string word, lower;
+  for (const char c : name + ' ') {
+    const bool is_digit = c >= '0' && c <= '9', is_capital = c >= 'A' && c <= 'Z';
+    if (is_digit || is_capital || (c >= 'a' && c <= 'z')) {
+      word += c;
+      lower += is_capital ? char(c - 'A' + 'a') : c;
+      continue;
+    }
+    if (const auto at = known.find(lower); at != known.end()) found = {word, at->second};
+    word.clear();
+    lower.clear();
+  }
+  return found;
+}
+
+/// A config that tells no format is priced in 16 bits, also where a name says that there are fewer.
+void check_model_names(const Config& config, const std::string& name,
+                       std::vector<std::string>& notices) {
+  const std::pair<const char*, std::string> names[] = {
+      {"the name", name}, {"_name_or_path", config.text("_name_or_path", "")}};
+  for (const auto& [what, text] : names) {
+    const auto format = format_in(text);
+    if (!format) continue;
+    notices.push_back(
+        fmt::format("quantisation: {} says {}, the config has no quantization_config: priced in 16 "
+                    "bits; --weights {}bit prices {}",
+                    what, format->first, format->second, format->second));
+    return;
+  }
+}
+
 /// What the files hold, from `quantization_config`. Scales count.
-WeightFormat published_format(const Config& config, std::vector<std::string>& notices) {
+WeightFormat published_format(const Config& config, const std::string& name,
+                              std::vector<std::string>& notices) {
   constexpr double kBlockFp8 = 1 + 4.0 / (128 * 128), kMxfp4 = 4.25 / 8, kNvfp4 = 4.5 / 8;
   check_names(config, notices);
   WeightFormat format;
-  if (!config.has("quantization_config")) return format;
+  if (!config.has("quantization_config")) {
+    check_model_names(config, name, notices);
+    return format;
+  }
   const Config quantization = config.object("quantization_config");
   const std::string method = quantization.text("quant_method", "");
   const std::string all = quantization.json().dump();
@@ -232,7 +276,7 @@ std::vector<std::string> described_model_types() {
   return names;
 }
 
-ModelShape describe_model(const Config& config) {
+ModelShape describe_model(const Config& config, const std::string& name) {
   const Config text = text_config(config);
   const std::string type = text.text("model_type", "");
   const auto finish = [&](ModelShape shape) {
@@ -244,7 +288,7 @@ ModelShape describe_model(const Config& config) {
                   "{}: layer {}: expected at most {} experts per token, got {}", config.what(),
                   part.layer, part.n_experts, part.n_active);
     }
-    shape.published = published_format(text, shape.not_counted);
+    shape.published = published_format(text, name.empty() ? config.what() : name, shape.unsure);
     return shape;
   };
   for (const Alias& alias : kAliases) {

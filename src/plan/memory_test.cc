@@ -168,15 +168,37 @@ TEST(Memory, PublishedFormatsAreKnownOrNamed) {
   const ModelShape gptq =
       with_quantization(R"({"quant_method": "gptq", "bits": 4, "group_size": 128})");
   EXPECT_EQ(gptq.published.matrix, (4 + 20.0 / 128) / 8);
-  EXPECT_TRUE(gptq.not_counted.empty());
+  EXPECT_TRUE(left_out(gptq, true).empty());
   const ModelShape odd = with_quantization(R"({"quant_method": "magic"})", "posit16");
   EXPECT_EQ(odd.published.matrix, 2);
-  ASSERT_EQ(odd.not_counted.size(), 2u);
-  EXPECT_NE(odd.not_counted[0].find("torch_dtype: posit16 is not known"), std::string::npos);
-  EXPECT_NE(odd.not_counted[1].find("quant_method: magic is not known (known: fp8"),
-            std::string::npos);
+  ASSERT_EQ(odd.unsure.size(), 2u);
+  EXPECT_NE(odd.unsure[0].find("torch_dtype: posit16 is not known"), std::string::npos);
+  EXPECT_NE(odd.unsure[1].find("quant_method: magic is not known (known: fp8"), std::string::npos);
   EXPECT_THROW(with_quantization(R"({"quant_method": "awq", "bits": 64})"), Error);
   EXPECT_THROW(with_quantization(R"({"quant_method": "awq", "group_size": 0})"), Error);
+}
+
+TEST(Memory, FormatsThatOnlyTheNameTellsAreSaid) {
+  Json json = catalog_config("Qwen3-0.6B")->json();
+  const auto unsure = [&](const std::string& name) -> std::string {
+    const ModelShape model = describe_model(Config(json, "config.json"), name);
+    EXPECT_EQ(model.published.matrix, 2);  // said, not guessed
+    EXPECT_TRUE(left_out(model, false).empty());
+    const std::vector<std::string> all = left_out(model, true);
+    return all.empty() ? "" : all[0];
+  };
+  EXPECT_EQ(unsure("/models/Qwen3-0.6B/config.json"), "");
+  EXPECT_EQ(unsure("/models/Sharp8/int4ger/config.json"), "");
+  EXPECT_EQ(
+      unsure("/models/Qwen3-0.6B-NVFP4/config.json"),
+      "quantisation: the name says NVFP4, the config has no quantization_config: priced in 16 "
+      "bits; --weights 4bit prices 4");
+  EXPECT_NE(unsure("Qwen3-0.6B-GPTQ-Int8").find("says Int8"), std::string::npos);
+  EXPECT_NE(unsure("fp8/Qwen3_awq.json").find("--weights 4bit"), std::string::npos);
+  json["_name_or_path"] = "Qwen/Qwen3-0.6B-FP8";
+  EXPECT_NE(unsure("a/config.json").find("_name_or_path says FP8"), std::string::npos);
+  json["quantization_config"] = {{"quant_method", "gptq"}};
+  EXPECT_TRUE(describe_model(Config(json, "x-FP8.json")).unsure.empty());
 }
 
 TEST(Memory, NamesAndAliases) {

@@ -36,6 +36,12 @@ double ModelShape::draft_parameters() const {
   return sum(draft, [](const PartShape& p) { return p.total(); });
 }
 
+std::vector<std::string> left_out(const ModelShape& model, bool as_published) {
+  std::vector<std::string> all = model.not_counted;
+  if (as_published) all.insert(all.end(), model.unsure.begin(), model.unsure.end());
+  return all;
+}
+
 WeightFormat weight_format(const std::string& name) {
   // OCP Microscaling v1.0: 32 elements of 4 bits and one scale of 8: 4.25 bits.
   constexpr double kMxfp4 = 4.25 / 8;

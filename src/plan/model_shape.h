@@ -60,11 +60,15 @@ struct ModelShape {
   std::vector<PartShape> draft;          // multi-token prediction: only drafting uses these
   WeightFormat published;                // as in the files that the config is from
   std::vector<std::string> not_counted;  // what the description leaves out
+  std::vector<std::string> unsure;       // why `published` may not be what the files hold
 
   double parameters() const;         // without draft
   double active_parameters() const;  // per token, embedding row and head included
   double draft_parameters() const;
 };
+
+/// What was left out; of a price in the published format also why that may be another one.
+std::vector<std::string> left_out(const ModelShape& model, bool as_published);
 
 /// "4bit" (MXFP4: 4 bits and an 8-bit scale per 32), "8bit", "bf16": every matrix in that format.
 /// Throws kInvalidInput for another name.
