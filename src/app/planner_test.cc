@@ -221,6 +221,13 @@ TEST(SimulateCommand, RefusesWhatItCannotUse) {
   EXPECT_TRUE(names(refused({"--turns", "10000", "--turn-prompt", "16777216"}),
                     "expected requests of at most 16777216 tokens"));
   EXPECT_TRUE(names(refused({"--users", "1000", "--prompt", "1000000"}), "served at once"));
+  // A draft that only plan prices: what to do instead.
+  EXPECT_TRUE(names(refused({"--draft", "pipe"}), "--draft: expected one of none, mtp-1"));
+  EXPECT_TRUE(names(refused({"--draft", "pipe"}), "--draft none simulates without it"));
+  EXPECT_TRUE(names(refused({"--draft", "magic"}), "eagle3-8, got magic"));
+  EXPECT_TRUE(names(fault(simulate_command, {"--host", "h.json", "--draft", "mtp-1"}),
+                    "--plan or --stage-us take a draft"));
+  EXPECT_TRUE(names(fault(simulate_command, {"--stage-us", "5", "--guess-us", "1"}), "--draft"));
   // What is wrong with a plan is told with its file.
   Json json = parse_json(read(plan), "plan");
   const auto changed = [&](const char* key, Json value) {

@@ -60,6 +60,19 @@ std::vector<std::string> drafts_to_verify() {
   return names;
 }
 
+/// Of the flag or field `where`. Throws, with what to do instead, if no scheduler follows it.
+Draft draft_to_verify(const std::string& name, const std::string& where) {
+  const std::vector<std::string> known = drafts_to_verify(), priced = draft_names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return draft_named(name);
+  const bool is_priced = std::find(priced.begin(), priced.end(), name) != priced.end();
+  throw Error(ErrorCode::kInvalidInput, "{}: expected one of {}, got {}{}", where,
+              fmt::join(known, ", "), name,
+              is_priced
+                  ? ", which `sluice plan` prices but the scheduler cannot follow: it gives a "
+                    "user one batch at a time; --draft none simulates without it"
+                  : "");
+}
+
 void add_load_flags(CLI::App& app, SimulateOptions& o) {
   const char* const group = "Load (one of the first three)";
   CLI::Option* rate = add_number(app, "--rate", o.rate, 1e-6f, 1e6f,
@@ -115,17 +128,18 @@ void add_stage_flags(CLI::App& app, SimulateOptions& o) {
       ->group(stages)
       ->needs(host);
   const auto time = [&](const char* name, float& value, const char* help) {
-    add_number(app, name, value, 0, 1e9f, help)->group(stages)->excludes(host)->excludes(plan);
+    CLI::Option* const option = add_number(app, name, value, 0, 1e9f, help);
+    return option->group(stages)->excludes(host)->excludes(plan);
   };
   time("--stage-us", o.stage_us, "microseconds of a stage per batch");
   time("--row-us", o.row_us, "and for each row of the batch (default 0)");
   time("--hop-us", o.hop_us, "from one stage to the next (default 0)");
-  time("--guess-us", o.guess_us, "of a guess of --draft (default 0)");
-  add_choice(app, "--draft", o.draft, drafts_to_verify(),
-             "speculation: the scheduler verifies so many guesses at a time, of which as many are "
-             "kept as was published (default: the plan's, or none)")
-      ->group(stages)
-      ->excludes(host);
+  CLI::Option* const draft = add_name(
+      app, "--draft", fmt::format("{}", fmt::join(drafts_to_verify(), "|")), o.draft,
+      "speculation: the scheduler verifies so many guesses at a time, of which as many are "
+      "kept as was published (default: the plan's, or none); not with --host");
+  draft->group(stages);
+  time("--guess-us", o.guess_us, "of a guess of --draft (default 0)")->needs(draft);
 }
 
 void add_serving_flags(CLI::App& app, SimulateOptions& o) {
@@ -171,6 +185,11 @@ bool parse(SimulateOptions& o, int argc, char** argv) {
   if (!parse_flags(app, argc, argv)) return false;
   if (o.host.empty() && o.plan.empty() && o.stage_us + o.row_us <= 0) {
     throw UsageError("--stage-us: expected the time of a stage (or --plan or --host), got none");
+  }
+  if (!o.draft.empty() && !o.host.empty()) {
+    throw UsageError(
+        "--draft: cannot be used with --host: this machine's engine guesses from the text itself, "
+        "and simulated texts have none; --plan or --stage-us take a draft");
   }
   if (o.rate == 0 && o.users == 0 && o.workload.empty()) o.users = 1;
   return true;
@@ -382,13 +401,8 @@ void make_placed_stages(const SimulateOptions& o, Stages& stages) {
   const Json json = parse_json(read_text(o.plan), o.plan);
   const Config config(json, o.plan);
   const std::string name = config.text("model");
-  stages.draft = draft_named(o.draft.empty() ? config.text("draft", "none") : o.draft);
-  if (stages.draft.fills_pipe) {
-    throw Error(ErrorCode::kUnsupported,
-                "{}: draft: expected one of {} (--draft), got {}, which plan prices only: the "
-                "scheduler gives a user one batch at a time",
-                o.plan, fmt::join(drafts_to_verify(), ", "), stages.draft.method);
-  }
+  stages.draft = o.draft.empty() ? draft_to_verify(config.text("draft", "none"), o.plan + ": draft")
+                                 : draft_to_verify(o.draft, "--draft");
   const Placement placement = placement_from_json(json, o.plan);
   stages.route = SimRoute::devices(placement.plan);
   const ModelShape model = find_model(name).shape;
@@ -409,7 +423,7 @@ void make_flat_stages(const SimulateOptions& o, Stages& stages) {
   cost->us_per_row = o.row_us;
   cost->link_us = o.hop_us;
   cost->guess_us = o.guess_us;
-  if (!o.draft.empty()) stages.draft = draft_named(o.draft);
+  if (!o.draft.empty()) stages.draft = draft_to_verify(o.draft, "--draft");
   stages.cost = std::move(cost);
 }
 
