@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -50,30 +52,181 @@ size_t part_of(const PageHardware& hardware, const std::string& name) {
   return hardware.parts.front().name == name ? 0 : 1;
 }
 
+/// What one way of placing the model gives at one load; by number of guesses what depends on it.
+struct Entry {
+  std::string form;          // the plan's name with # for its numbers of devices and stages
+  std::vector<int> counts;   // these
+  std::vector<int> devices;  // of each part of the hardware
+  size_t fullest = 0;        // the part with the fullest device
+  double fill = 0;           // of that device
+  double usd_per_hour = 0;   // or devices, if that is not known
+  double shared[std::size(kEntryColumns)] = {};
+  std::vector<double> token_us;
+  std::vector<std::array<double, std::size(kGridColumns)>> points;
+};
+
+struct Load {
+  std::map<int, Entry> ways;
+  std::vector<int> best;  // by number of guesses
+  std::set<int> stored;
+};
+
+constexpr size_t kCorners = 4;  // of a cell of the grid
+
+/// A way that leads to plans of one form at all corners of a cell, so that there are plans between.
+struct CellWay {
+  int way;
+  std::array<const Entry*, kCorners> corners;
+};
+
+std::vector<CellWay> ways_between(const std::array<Load*, kCorners>& corners) {
+  std::vector<CellWay> all;
+  for (const auto& [way, first] : corners[0]->ways) {
+    CellWay one{.way = way, .corners = {}};
+    bool is_alike = true;
+    for (size_t i = 0; i < kCorners; ++i) {
+      one.corners[i] = &corners[i]->ways.at(way);
+      is_alike = is_alike && one.corners[i]->form == first.form &&
+                 one.corners[i]->fullest == first.fullest;
+    }
+    if (is_alike) all.push_back(one);
+  }
+  return all;
+}
+
+/// The best of them where the corners have these weights, were everything linear; -1 without any.
+int best_between(const std::vector<CellWay>& ways, const std::array<double, kCorners>& weights,
+                 size_t guess, bool fastest) {
+  int best = -1;
+  std::pair<double, double> least;
+  for (const CellWay& one : ways) {
+    double fill = 0, usd = 0, us = 0;
+    for (size_t i = 0; i < kCorners; ++i) {
+      fill += weights[i] * one.corners[i]->fill;
+      usd += weights[i] * one.corners[i]->usd_per_hour;
+      us += weights[i] * one.corners[i]->token_us[guess];
+    }
+    const std::pair rank(std::max(1.0, fill), fastest ? us : us * usd);
+    if (best >= 0 && rank >= least) continue;
+    best = one.way;
+    least = rank;
+  }
+  return best;
+}
+
+/// All ways at all loads, for one format, and the best at each load.
+class WayTable {
+ public:
+  explicit WayTable(const PageAxes& axes)
+      : n_users_(axes.users.size()),
+        n_contexts_(axes.contexts.size()),
+        n_guesses_(axes.guesses.size()),
+        loads_(n_users_ * n_contexts_) {}
+
+  Load& at(size_t user, size_t context) { return loads_[user * n_contexts_ + context]; }
+  const std::vector<Load>& loads() const { return loads_; }
+
+  /// Between four loads the page compares ways that it knows at all four: those that are best at
+  /// one of them or somewhere between.
+  void choose_stored(bool fastest) {
+    for (size_t u = 0; u + 1 < n_users_; ++u) {
+      for (size_t c = 0; c + 1 < n_contexts_; ++c) {
+        const std::array<Load*, kCorners> corners = {&at(u, c), &at(u, c + 1), &at(u + 1, c),
+                                                     &at(u + 1, c + 1)};
+        std::set<int> ways;
+        for (const Load* corner : corners) ways.insert(corner->best.begin(), corner->best.end());
+        const std::vector<CellWay> between = ways_between(corners);
+        for (double du : kShares) {
+          for (double dc : kShares) {
+            const std::array<double, kCorners> weights = {(1 - du) * (1 - dc), (1 - du) * dc,
+                                                          du * (1 - dc), du * dc};
+            for (size_t guess = 0; guess < n_guesses_; ++guess) {
+              ways.insert(best_between(between, weights, guess, fastest));
+            }
+          }
+        }
+        ways.erase(-1);
+        for (Load* corner : corners) corner->stored.insert(ways.begin(), ways.end());
+      }
+    }
+  }
+
+ private:
+  static constexpr double kShares[] = {0.2, 0.5, 0.8};
+
+  size_t n_users_, n_contexts_, n_guesses_;
+  std::vector<Load> loads_;
+};
+
+/// Takes the numbers of devices and stages out of a plan's name, leaving # for each.
+std::vector<int> take_counts(std::string& name) {
+  std::vector<int> counts;
+  std::string form;
+  for (size_t at = 0; at < name.size();) {
+    const size_t end = std::min(name.find_first_not_of("0123456789", at), name.size());
+    const std::string_view after = std::string_view(name).substr(end);
+    if (end > at && (after.starts_with(" x ") || after.starts_with(" stages"))) {
+      counts.push_back(std::stoi(name.substr(at, end - at)));
+      form += '#';
+      at = end;
+    } else {
+      form.append(name, at, std::max<size_t>(end - at, 1));
+      at += std::max<size_t>(end - at, 1);
+    }
+  }
+  name = std::move(form);
+  return counts;
+}
+
 class GridWriter {
  public:
-  explicit GridWriter(const PageHardware& hardware) : hardware_(hardware) {}
+  GridWriter(const PageHardware& hardware, const PageAxes& axes)
+      : hardware_(hardware),
+        points_(axes.guesses.size(), std::vector<Column>(std::size(kGridColumns))) {}
 
-  void add(const Candidate& c) {
-    std::vector<int> devices(hardware_.parts.size(), 0);
-    for (const DeviceGroup& group : c.placement.groups) {
-      devices[part_of(hardware_, group.hardware->name)] += group.devices();
+  /// What `c` gives with the next number of guesses, by every way that leads to it.
+  void note(Load& load, const Candidate& c, const Placement& placement) {
+    Entry& entry = load.ways[c.ways.front()];
+    if (entry.points.empty()) {
+      entry.form = c.name;
+      entry.counts = take_counts(entry.form);
+      entry.devices.resize(hardware_.parts.size());
+      for (const DeviceGroup& group : placement.groups) {
+        entry.devices[part_of(hardware_, group.hardware->name)] += group.devices();
+      }
+      entry.fullest = part_of(hardware_, c.fullest_on);
+      entry.fill = (c.fullest.weights_bytes + c.fullest.cache_bytes) / c.fullest.usable_bytes;
+      entry.usd_per_hour = c.usd_per_hour.value_or(c.devices);
+      const double shared[] = {c.first_ms, c.fullest.weights_bytes / kGiga,
+                               c.fullest.cache_bytes / kGiga};
+      std::copy(std::begin(shared), std::end(shared), entry.shared);
     }
-    plan_.add(double(plans_.index(
-        fmt::format("[{},[{}],{:.0f},{}]", OrderedJson(c.name).dump(), fmt::join(devices, ","),
-                    std::ceil(c.fullest.weights_bytes), part_of(hardware_, c.fullest_on)))));
     const double round_us = c.token_us * c.accepted;
     const double waiting_us = round_us - c.time.total_us() - c.hops_us - c.draft_us;
-    const double values[] = {waiting_us > kNoWait * round_us ? waiting_us : 0,
-                             c.time.compute_us,
-                             c.time.memory_us,
-                             c.time.collective_us,
-                             c.time.launch_us,
-                             c.hops_us,
-                             c.first_ms,
-                             c.fullest.cache_bytes / kGiga};
-    for (size_t i = 0; i < std::size(values); ++i) points_[i].add(values[i]);
+    entry.token_us.push_back(c.token_us);
+    entry.points.push_back({waiting_us > kNoWait * round_us ? waiting_us : 0, c.time.compute_us,
+                            c.time.memory_us, c.time.collective_us, c.time.launch_us, c.hops_us});
+    for (size_t i = 1; i < c.ways.size(); ++i) load.ways[c.ways[i]] = entry;
   }
+
+  void add(WayTable& table, size_t format, bool fastest) {
+    table.choose_stored(fastest);
+    std::set<int> ways;
+    for (const Load& load : table.loads()) {
+      for (int best : load.best) best_.add(best);
+      ways.insert(load.stored.begin(), load.stored.end());
+    }
+    // Way by way, since most of what a way gives changes little from load to load.
+    for (int way : ways) {
+      CHECK(size_t(way) < kMostWays);
+      for (size_t at = 0; at < table.loads().size(); ++at) {
+        const Load& load = table.loads()[at];
+        const size_t key = (format * kMostWays + size_t(way)) * table.loads().size() + at;
+        if (load.stored.contains(way)) add(load.ways.at(way), key);
+      }
+    }
+  }
+
   void add_rest(std::vector<Influence> all, double speed) {
     for (Influence& i : all) {
       i.at_low /= speed;
@@ -81,13 +234,33 @@ class GridWriter {
     }
     rests_.push_back(std::move(all));
   }
+
   std::string text() const {
-    return fmt::format(R"({{"plans":{},"parts":{},"plan":{},"points":{},"rests":{}}})",
-                       plans_.text(), parts_text(), in_quotes(plan_), list_of(points_),
+    std::vector<std::string> points;
+    for (const std::vector<Column>& columns : points_) points.push_back(list_of(columns));
+    return fmt::format(R"({{"forms":{},"plans":{},"parts":{},"best":{},"step":{},"plan":{},)"
+                       R"("shared":{},"points":[{}],"rests":{}}})",
+                       forms_.text(), plans_.text(), parts_text(), in_quotes(best_),
+                       in_quotes(step_), in_quotes(plan_), list_of(shared_), fmt::join(points, ","),
                        rests_text());
   }
 
  private:
+  void add(const Entry& entry, size_t key) {
+    step_.add(double(key - last_key_));
+    last_key_ = key;
+    const size_t form =
+        forms_.index(fmt::format("[{},{}]", OrderedJson(entry.form).dump(), entry.fullest));
+    plan_.add(double(plans_.index(fmt::format("[{},[{}],[{}]]", form, fmt::join(entry.counts, ","),
+                                              fmt::join(entry.devices, ",")))));
+    for (size_t i = 0; i < shared_.size(); ++i) shared_[i].add(entry.shared[i]);
+    for (size_t guess = 0; guess < points_.size(); ++guess) {
+      for (size_t i = 0; i < points_[guess].size(); ++i) {
+        points_[guess][i].add(entry.points[guess][i]);
+      }
+    }
+  }
+
   std::string parts_text() const {
     const auto or_null = [](const std::optional<double>& value) {
       return value ? fmt::format("{}", *value) : std::string("null");
@@ -129,9 +302,11 @@ class GridWriter {
   }
 
   const PageHardware& hardware_;
-  Names plans_;
-  Column plan_;
-  std::vector<Column> points_{std::size(kGridColumns)};
+  Names forms_, plans_;
+  Column best_, step_, plan_;
+  size_t last_key_ = 0;
+  std::vector<Column> shared_{std::size(kEntryColumns)};
+  std::vector<std::vector<Column>> points_;  // by number of guesses
   std::vector<std::vector<Influence>> rests_;
 };
 
@@ -179,25 +354,32 @@ std::string grid_of(const PageModel& model, const PageHardware& hardware, Demand
                     const PageAxes& axes) {
   std::vector<Draft> drafts;
   for (int n : axes.guesses) drafts.push_back({.method = "", .length = n, .accepted = 1});
-  GridWriter out(hardware);
-  for (const WeightFormat& format : model.weights) {
-    demand.weights = format;
-    demand.compute_bits = compute_bits_for(format);
-    for (double users : axes.users) {
-      for (double context : axes.contexts) {
-        demand.users = users;
-        demand.prompt = context;
-        const bool has_rest = is_on(axes.rest_users, users) && is_on(axes.rest_contexts, context);
+  GridWriter out(hardware, axes);
+  for (size_t format = 0; format < model.weights.size(); ++format) {
+    demand.weights = model.weights[format];
+    demand.compute_bits = compute_bits_for(demand.weights);
+    WayTable table(axes);
+    for (size_t u = 0; u < axes.users.size(); ++u) {
+      for (size_t c = 0; c < axes.contexts.size(); ++c) {
+        demand.users = axes.users[u];
+        demand.prompt = axes.contexts[c];
+        Load& load = table.at(u, c);
         const std::vector<Candidate> best =
-            best_by_draft(model.shape, hardware.parts, demand, drafts);
+            best_by_draft(model.shape, hardware.parts, demand, drafts,
+                          [&](const Candidate& one, const Placement& placement) {
+                            out.note(load, one, placement);
+                          });
+        const bool has_rest =
+            is_on(axes.rest_users, demand.users) && is_on(axes.rest_contexts, demand.prompt);
         for (size_t i = 0; i < best.size(); ++i) {
-          out.add(best[i]);
+          load.best.push_back(best[i].ways.front());
           if (!has_rest) continue;
           demand.draft = drafts[i];
           out.add_rest(influences(model.shape, best[i], demand), best[i].user_tokens_per_s());
         }
       }
     }
+    out.add(table, format, demand.fastest);
   }
   return out.text();
 }

@@ -28,9 +28,13 @@ struct PageAxes {
   std::vector<double> rest_users, rest_contexts;
 };
 
-/// Of each point, in this order, besides its plan.
-inline constexpr const char* kGridColumns[] = {"waiting_us", "compute_us", "memory_us", "joins_us",
-                                               "launch_us",  "hops_us",    "first_ms",  "cache_gb"};
+/// Of a way of placing the model at a load, whatever is guessed; and for each number of guesses.
+inline constexpr const char* kEntryColumns[] = {"first_ms", "weights_gb", "cache_gb"};
+inline constexpr const char* kGridColumns[] = {"waiting_us", "compute_us", "memory_us",
+                                               "joins_us",   "launch_us",  "hops_us"};
+
+/// Ways of placing a model are numbered below this.
+inline constexpr size_t kMostWays = 256;
 
 /// Numbers as text, six digits of each: four digits in base 36, then the exponent of ten plus
 /// kExponentBias in base 36: m x 10^(e - kExponentBias). A capital letter repeats the number
@@ -48,11 +52,17 @@ class Column {
 };
 inline constexpr int kExponentBias = 18;
 
-/// {"plans": [[name, [devices of each part], bytes of weights, fullest part] ...],
-///  "parts": [[usable bytes, USD/h, W] of a device of each], "plan": column, "points": [columns],
+/// {"forms": [[name with # for its numbers, fullest part] ...],
+///  "plans": [[form, [numbers of its name], [devices of each part]] ...],
+///  "parts": [[usable bytes, USD/h, W] of a device of each],
+///  "best": column: the best way, in the order of formats, users, contexts, guesses,
+///  "step": column: by how much each entry's key is above the last one's; a key is
+///          (format x kMostWays + way) x loads + load (users, contexts),
+///  "plan", "shared": columns of the entries, "points": such columns by number of guesses,
 ///  "rests": {"numbers": [[part, name] ...], "weight", "low", "high": [columns]}}
-/// Points in the order of formats, users, contexts, guesses. `low` and `high` are speeds at the
-/// ends of a number's range, as shares of the speed.
+/// An entry is what a way of placing the model gives at a load; of each way that is best somewhere,
+/// at the loads around. `low` and `high` are speeds at the ends of a number's range, as shares of
+/// the speed.
 std::string grid_of(const PageModel& model, const PageHardware& hardware, Demand demand,
                     const PageAxes& axes);
 

@@ -318,6 +318,8 @@ std::string page_data(const PageQuestion& question, Progress& progress) {
         {"context", axes.contexts},
         {"rest_users", axes.rest_users},
         {"rest_context", axes.rest_contexts}}},
+      {"most_ways", kMostWays},
+      {"shared", std::vector<std::string>(std::begin(kEntryColumns), std::end(kEntryColumns))},
       {"columns", std::vector<std::string>(std::begin(kGridColumns), std::end(kGridColumns))},
       {"drafts", drafts_of(axes)},
       {"refused", refused},

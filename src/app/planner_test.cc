@@ -341,21 +341,47 @@ const Json& grid_with(const Json& data, const PagePoint& p) {
   return data["grids"][model * data["hardware"].size() + hardware];
 }
 
+/// The entry of the best plan of a point, and the index of its number of guesses.
+std::pair<size_t, size_t> entry_of(const Json& data, const PagePoint& p) {
+  const Json& grid = grid_with(data, p);
+  const size_t at = place_of(data, p), n_guesses = data["axes"]["guesses"].size();
+  const size_t n_loads = data["axes"]["users"].size() * data["axes"]["context"].size();
+  const auto way = size_t(std::lround(column_of(grid["best"]).at(at)));
+  const size_t load = at / n_guesses % n_loads, format = at / n_guesses / n_loads;
+  const size_t wanted = (format * data["most_ways"].get<size_t>() + way) * n_loads + load;
+  const std::vector<double> steps = column_of(grid["step"]);
+  size_t key = 0;
+  for (size_t entry = 0; entry < steps.size(); ++entry) {
+    key += size_t(std::lround(steps[entry]));
+    if (key == wanted) return {entry, at % n_guesses};
+  }
+  ADD_FAILURE() << "the best way has no entry";
+  return {0, 0};
+}
+
+std::string filled(std::string form, const Json& counts) {
+  for (const Json& n : counts) form.replace(form.find('#'), 1, std::to_string(n.get<int>()));
+  return form;
+}
+
 /// The columns of a point, by name, with those of its plan.
 Json page_point(const Json& data, const PagePoint& p) {
   const Json& model = data["models"][index_named(data["models"], "name", p.model)];
   const Json& draft = data["drafts"][index_named(data["drafts"], "name", p.draft)];
   const Json& grid = grid_with(data, p);
-  const size_t at = place_of(data, p);
-  Json point = {{"accepted", draft["accepted"]}};
-  for (size_t i = 0; i < data["columns"].size(); ++i) {
-    point[data["columns"][i].get<std::string>()] = column_of(grid["points"][i]).at(at);
-  }
-  const Json& plan = grid["plans"][size_t(std::lround(column_of(grid["plan"]).at(at)))];
-  point.update(
-      {{"name", plan[0]}, {"weights", plan[2]}, {"devices", 0}, {"usd", 0.0}, {"watts", 0.0}});
-  for (size_t part = 0; part < plan[1].size(); ++part) {
-    const int n = plan[1][part];
+  const auto [entry, guess] = entry_of(data, p);
+  Json point = {{"accepted", draft["accepted"]}, {"devices", 0}, {"usd", 0.0}, {"watts", 0.0}};
+  const auto take = [&](const Json& names, const Json& columns, size_t at) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      point[names[i].get<std::string>()] = column_of(columns[i]).at(at);
+    }
+  };
+  take(data["shared"], grid["shared"], entry);
+  take(data["columns"], grid["points"][guess], entry);
+  const Json& plan = grid["plans"][size_t(std::lround(column_of(grid["plan"]).at(entry)))];
+  point["name"] = filled(grid["forms"][plan[0].get<size_t>()][0], plan[1]);
+  for (size_t part = 0; part < plan[2].size(); ++part) {
+    const int n = plan[2][part];
     const Json& each = grid["parts"][part];
     point["devices"] = point["devices"].get<int>() + n;
     point["usd"] = point["usd"].get<double>() + n * each[1].get<double>();
@@ -411,7 +437,7 @@ TEST(PlanPage, HoldsWhatPlanPrints) {
     near(best["first_token_ms"].get<double>(), of("first_ms"));
     near(best["usd_per_hour"].get<double>(), of("usd"));
     near(best["kw"].get<double>(), of("watts") / 1e3);
-    near(best["memory"]["weights_bytes"].get<double>(), of("weights"));
+    near(best["memory"]["weights_bytes"].get<double>(), of("weights_gb") * 1e9);
     near(best["memory"]["cache_bytes"].get<double>(), of("cache_gb") * 1e9);
     for (const char* part : {"compute", "memory", "joins", "launch", "hops", "draft"}) {
       near(best["time_us"][part].get<double>(), of((std::string(part) + "_us").c_str()));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "base/error.h"
 #include "plan/first_token.h"
@@ -12,6 +11,7 @@ namespace sluice {
 namespace {
 
 constexpr double kMicro = 1e6;
+constexpr int kWaysOfPipelines = 9;           // groups are numbered after them
 constexpr double kHoursOfCapital = 4 * 8766;  // written off in four years
 
 // GPUs whose measured runs the constants were fitted to.
@@ -107,20 +107,29 @@ std::vector<int> powers_of_two(int most) {
 
 using SharedHardware = std::shared_ptr<const Hardware>;
 
+/// A placement, and which of the ways on its hardware lead to it. What ways there are depends on
+/// model and hardware only.
+struct Way {
+  Placement placement;
+  std::vector<int> numbers;
+};
+
 /// Stages of a pipeline whose devices each hold a part of the model.
-void add_pipelines(std::vector<Placement>& out, const ModelShape& model,
-                   const SharedHardware& shared, const Demand& demand) {
+void add_pipelines(std::vector<Way>& out, const ModelShape& model, const SharedHardware& shared,
+                   const Demand& demand) {
   const Hardware& hardware = *shared;
   const std::vector<double> bytes = block_bytes(model, demand);
   double total = 0;
   for (double b : bytes) total += b;
   const int parts = int(bytes.size());
   const int least = std::clamp(int(devices_for(hardware, total).value), 1, parts);
-  std::set<int> counts = {least,         least + 1, least * 9 / 8 + 1,  least * 5 / 4 + 1,
-                          least * 3 / 2, least * 2, model.n_layers / 2, model.n_layers,
-                          parts};
-  for (int n : counts) {
-    if (n < 1 || n > parts) continue;
+  std::map<int, std::vector<int>> ways;  // by the number of stages
+  int way = 0;
+  for (int n : {least, least + 1, least * 9 / 8 + 1, least * 5 / 4 + 1, least * 3 / 2, least * 2,
+                model.n_layers / 2, model.n_layers, parts}) {
+    ways[std::clamp(n, 1, parts)].push_back(way++);
+  }
+  for (const auto& [n, numbers] : ways) {
     Placement placement = empty_placement(demand);
     placement.plan = split_by_cost(bytes, n);
     for (const StagePlan& stage : placement.plan.stages) {
@@ -134,12 +143,12 @@ void add_pipelines(std::vector<Placement>& out, const ModelShape& model,
       placement.groups.push_back(
           {.hardware = shared, .tensor = tensor_for(hardware, stage_bytes, 1 << 12)});
     }
-    out.push_back(std::move(placement));
+    out.push_back({std::move(placement), numbers});
   }
 }
 
 /// Groups of devices that share every matrix or replicate the mixers, in one stage or several.
-void add_groups(std::vector<Placement>& out, const ModelShape& model, const SharedHardware& shared,
+void add_groups(std::vector<Way>& out, const ModelShape& model, const SharedHardware& shared,
                 const Demand& demand) {
   const Hardware& hardware = *shared;
   const bool has_experts = std::any_of(model.blocks.begin(), model.blocks.end(),
@@ -149,6 +158,7 @@ void add_groups(std::vector<Placement>& out, const ModelShape& model, const Shar
   for (int stages : {1, 2, 4, 8}) {
     if (stages <= int(bytes.size())) plans[stages] = split_by_cost(bytes, stages);
   }
+  int way = kWaysOfPipelines;
   for (int devices : powers_of_two(hardware.devices_per_node)) {
     for (int data : powers_of_two(has_experts ? devices : 1)) {
       for (int expert :
@@ -161,7 +171,7 @@ void add_groups(std::vector<Placement>& out, const ModelShape& model, const Shar
           const DeviceGroup group{
               .hardware = shared, .tensor = devices / data, .data = data, .expert = expert};
           placement.groups.assign(size_t(stages), group);
-          out.push_back(std::move(placement));
+          out.push_back({std::move(placement), {way++}});
         }
       }
     }
@@ -171,13 +181,14 @@ void add_groups(std::vector<Placement>& out, const ModelShape& model, const Shar
 bool is_mixer(const PartShape& part) { return !part.cache.empty() || part.state_values > 0; }
 
 /// Mixers on stages of `mixers`, the rest on stages of `others`: a token goes to and fro.
-void add_split(std::vector<Placement>& out, const ModelShape& model, const SharedHardware& mixers,
+void add_split(std::vector<Way>& out, const ModelShape& model, const SharedHardware& mixers,
                const SharedHardware& others, const Demand& demand) {
   const std::vector<double> bytes = block_bytes(model, demand);
   double total[2] = {0, bytes.back()};
   for (size_t b = 0; b < model.blocks.size(); ++b) {
     total[is_mixer(model.blocks[b]) ? 0 : 1] += bytes[b];
   }
+  int way = 0;
   for (double room : {1.0, 1.3, 2.0}) {
     Placement placement = empty_placement(demand);
     placement.plan.n_blocks = int(model.blocks.size());
@@ -209,7 +220,7 @@ void add_split(std::vector<Placement>& out, const ModelShape& model, const Share
             {.hardware = shared, .tensor = tensor_for(hardware, filled[s] * 1.02, 1 << 12)});
       }
     }
-    out.push_back(std::move(placement));
+    out.push_back({std::move(placement), {way++}});
   }
 }
 
@@ -319,24 +330,24 @@ Candidate timed(Candidate c, const CostModel& cost, const Demand& demand) {
   return c;
 }
 
-std::vector<Placement> placements_of(const ModelShape& model, const std::vector<Hardware>& hardware,
-                                     const Demand& demand) {
+std::vector<Way> ways_to_place(const ModelShape& model, const std::vector<Hardware>& hardware,
+                               const Demand& demand) {
   std::vector<SharedHardware> shared;
   for (const Hardware& one : hardware) {
     devices_for(one, 1);  // has memory to load a model into
     shared.push_back(std::make_shared<const Hardware>(one));
   }
-  std::vector<Placement> placements;
+  std::vector<Way> ways;
   if (hardware.size() == 2) {
-    add_split(placements, model, shared[0], shared[1], demand);
+    add_split(ways, model, shared[0], shared[1], demand);
   } else {
     const std::string& family = hardware[0].family;
     if (family == "wafer" || family == "sram") {
-      add_pipelines(placements, model, shared[0], demand);
+      add_pipelines(ways, model, shared[0], demand);
     }
-    if (family != "wafer") add_groups(placements, model, shared[0], demand);
+    if (family != "wafer") add_groups(ways, model, shared[0], demand);
   }
-  return placements;
+  return ways;
 }
 
 bool is_better(const Candidate& a, const Candidate& b, const Demand& demand) {
@@ -363,8 +374,9 @@ double user_speed(const CostModel& cost, const Demand& demand) {
 std::vector<Candidate> search(const ModelShape& model, const std::vector<Hardware>& hardware,
                               const Demand& demand) {
   std::vector<Candidate> candidates;
-  for (Placement& placement : placements_of(model, hardware, demand)) {
-    candidates.push_back(price(model, std::move(placement), demand));
+  for (Way& way : ways_to_place(model, hardware, demand)) {
+    candidates.push_back(price(model, std::move(way.placement), demand));
+    candidates.back().ways = std::move(way.numbers);
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](const Candidate& a, const Candidate& b) { return is_better(a, b, demand); });
@@ -372,15 +384,18 @@ std::vector<Candidate> search(const ModelShape& model, const std::vector<Hardwar
 }
 
 std::vector<Candidate> best_by_draft(const ModelShape& model, const std::vector<Hardware>& hardware,
-                                     Demand demand, const std::vector<Draft>& drafts) {
+                                     Demand demand, const std::vector<Draft>& drafts,
+                                     const OnCandidate& on_candidate) {
   std::vector<Candidate> best(drafts.size());
-  for (Placement& placement : placements_of(model, hardware, demand)) {
-    const CostModel cost(model, std::move(placement));
-    const Candidate described = describe(cost, demand);
+  for (Way& way : ways_to_place(model, hardware, demand)) {
+    const CostModel cost(model, std::move(way.placement));
+    Candidate described = describe(cost, demand);
+    described.ways = std::move(way.numbers);
     for (size_t i = 0; i < drafts.size(); ++i) {
       demand.draft = drafts[i];
       Candidate c = timed(described, cost, demand);
       judge(c, demand);
+      if (on_candidate) on_candidate(c, cost.placement());
       if (best[i].devices > 0 && !is_better(c, best[i], demand)) continue;
       best[i] = std::move(c);
       best[i].placement = cost.placement();

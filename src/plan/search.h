@@ -1,6 +1,7 @@
 // From a demand to placements: what could run it, how fast and at what price, best first.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,9 @@ struct Candidate {
   std::optional<double> site_watts{};  // with cooling and losses: each device's power times its PUE
   std::string fault{};                 // what it lacks; empty: it meets the demand
   double short_by = 1;                 // how many times too little
+  /// By which ways of placing a model on this hardware it came about; for another load the same way
+  /// leads to a placement that is like it.
+  std::vector<int> ways{};
 
   double user_tokens_per_s() const { return 1e6 / token_us; }
   std::optional<double> usd_per_mtok() const;
@@ -67,9 +71,13 @@ double user_speed(const CostModel& cost, const Demand& demand);
 std::vector<Candidate> search(const ModelShape& model, const std::vector<Hardware>& hardware,
                               const Demand& demand);
 
+/// Is told of each candidate, its placement apart; of those of a placement in order of drafts.
+using OnCandidate = std::function<void(const Candidate&, const Placement&)>;
+
 /// The first of search() for each draft; cheaper than one by one.
 std::vector<Candidate> best_by_draft(const ModelShape& model, const std::vector<Hardware>& hardware,
-                                     Demand demand, const std::vector<Draft>& drafts);
+                                     Demand demand, const std::vector<Draft>& drafts,
+                                     const OnCandidate& on_candidate = nullptr);
 
 /// The arithmetic of matrices that suits their format: 16, 8 or 4 bits.
 int compute_bits_for(const WeightFormat& format);

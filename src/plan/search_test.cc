@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "base/error.h"
 #include "plan/catalog.h"
 #include "plan/claims.h"
@@ -39,6 +41,29 @@ TEST(Search, BestPlanFitsAndIsCheapest) {
       EXPECT_LE(*all[0].usd_per_mtok(), *c.usd_per_mtok());
     } else {
       EXPECT_GT(c.short_by, 1) << c.fault;
+    }
+  }
+}
+
+TEST(Search, WaysAreTheSameForEveryLoad) {
+  const ModelShape model = model_named("Kimi-K3");
+  for (const auto& names :
+       {std::vector<std::string>{"H100"}, {"CS-3"}, {"Groq-LPX"}, {"B200", "CS-3"}}) {
+    std::vector<Hardware> hardware;
+    for (const std::string& name : names) hardware.push_back(*find_hardware(name));
+    std::vector<std::map<int, std::string>> name_of_way;
+    for (const auto& [users, prompt] : {std::pair(1.0, 1024.0), {256.0, 1048576.0}}) {
+      Demand demand = demand_of(users, "4bit");
+      demand.prompt = prompt;
+      auto& name = name_of_way.emplace_back();
+      for (const Candidate& c : search(model, hardware, demand)) {
+        for (int way : c.ways) EXPECT_TRUE(name.emplace(way, c.name).second) << way;
+      }
+    }
+    ASSERT_EQ(name_of_way[0].size(), name_of_way[1].size());
+    for (const auto& [way, name] : name_of_way[0]) {
+      ASSERT_TRUE(name_of_way[1].contains(way)) << way;
+      EXPECT_TRUE(names[0] != "H100" || name == name_of_way[1][way]) << name;
     }
   }
 }

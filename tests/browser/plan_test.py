@@ -14,8 +14,9 @@ import unittest
 
 import webdriver
 
-# How far the page may be from `sluice plan` between the points of its grid, relative.
-WORST, USUAL = 0.15, 0.05
+# How far the page may be from `sluice plan` between the points of its grid, relative: nine in ten
+# loads, and half of them.
+WORST, USUAL = 0.05, 0.01
 N_LOADS = 6  # at random, of each of four models; Chromium throttles changes of the address
 
 
@@ -117,25 +118,34 @@ class AnswerTest(PlanCase):
                                    delta=0.501 + 1e-5 * value)
 
     def test_between_points_it_is_close_or_says_what_it_shows(self):
-        self.choose("hardware", "H100")
-        errors = []
-        for model in ("Meta-Llama-3.1-70B", "gpt-oss-120b", "DeepSeek-V4-Pro"):
+        random = Random(5)
+        errors, n_next, n_plans = [], 0, 0
+        for model, hardware in (("Meta-Llama-3.1-70B", "H100"), ("gpt-oss-120b", "B200"),
+                                ("DeepSeek-V4-Pro", "H100"), ("Kimi-K3", "B200")):
             self.choose("model", model)
-            for users, context in ((2, 8192), (9, 2500), (32, 32768), (150, 2048), (40, 12000),
-                                   (3, 3000), (20, 6000), (100, 20000)):
+            self.choose("hardware", hardware)
+            for _ in range(N_LOADS):
+                users = round(2 ** random.uniform(0, 8))
+                context = round(2 ** random.uniform(10, 20))
                 self.load(users, context)
-                if "interpolated" not in self.how():
-                    self.assertIn("every number is that of the next point", self.how())
+                if self.page.visible("#fault"):
                     continue
-                best = plan(model, "H100", users=users, context=context)["best"]
+                if "interpolated" not in self.how() or "cannot be" in self.how():
+                    self.assertIn("every number is that of the next point", self.how())
+                    n_next += 1
+                    continue
+                best = plan(model, hardware, users=users, context=context)["best"]
                 shown = float(self.tile("One user").replace(",", ""))
                 errors.append(abs(shown / best["tokens_per_s_per_user"] - 1))
+                n_plans += best["plan"] in self.page.text("#headline")
         errors.sort()
-        print(f"\nbetween points: {len(errors)} loads, median {100 * errors[len(errors) // 2]:.1f} %, "
-              f"worst {100 * errors[-1]:.1f} %")
-        self.assertGreater(len(errors), 3)
-        self.assertLess(errors[-1], WORST)
+        print(f"\nbetween points: {len(errors)} loads, the same plan at {n_plans}, median "
+              f"{100 * errors[len(errors) // 2]:.1f} %, worst {100 * errors[-1]:.1f} %; "
+              f"{n_next} showed the next point")
+        self.assertGreater(len(errors), 10 * n_next)
+        self.assertGreater(n_plans, 0.85 * len(errors))
         self.assertLess(errors[len(errors) // 2], USUAL)
+        self.assertLess(errors[len(errors) * 9 // 10], WORST)
 
     def test_between_numbers_of_wafers_it_interpolates(self):
         self.choose("hardware", "CS-3")
@@ -147,7 +157,7 @@ class AnswerTest(PlanCase):
             for tile, key in (("One user", "tokens_per_s_per_user"), ("Devices", "devices"),
                               ("Price of output", "usd_per_mtok")):
                 shown = float(self.tile(tile).replace(",", ""))
-                self.assertLess(abs(shown / best[key] - 1), USUAL, (users, context, key))
+                self.assertLess(abs(shown / best[key] - 1), WORST, (users, context, key))
 
     def test_two_kinds_of_hardware(self):
         self.choose("model", "Kimi-K3")
@@ -208,20 +218,21 @@ class AnswerTest(PlanCase):
 
     def test_what_fits_is_what_plan_fits(self):
         random = Random(7)
-        n_next, wrong = 0, []
+        n_fit, wrong = 0, []
         for model, hardware in (("Kimi-K3", "B200"), ("Meta-Llama-3.1-70B", "H100"),
-                                ("DeepSeek-V3.2", "H200"), ("gpt-oss-120b", "CS-3")):
+                                ("DeepSeek-V3.2", "H100"), ("gpt-oss-120b", "CS-3")):
             self.choose("model", model)
             self.choose("hardware", hardware)
             for _ in range(N_LOADS):
-                users = round(2 ** random.uniform(0, 8))
-                context = round(2 ** random.uniform(10, 20))
+                users = round(2 ** random.uniform(5, 8))
+                context = round(2 ** random.uniform(16, 20))
                 self.load(users, context)
-                n_next += "next point" in self.how()
-                if self.page.visible("#fault") == fits(model, hardware, users, context):
+                fault = self.page.visible("#fault")
+                n_fit += not fault
+                if fault == fits(model, hardware, users, context):
                     wrong.append((model, hardware, users, context, self.page.text("#fault")))
-        print(f"\nfits: {4 * N_LOADS} loads, {n_next} of them as the next point, {len(wrong)} wrongly")
-        self.assertGreater(n_next, 4)
+        print(f"\nfits: {4 * N_LOADS} loads, {n_fit} fit, {len(wrong)} are wrong")
+        self.assertTrue(4 < n_fit < 4 * N_LOADS - 4, n_fit)
         self.assertEqual(wrong, [])
 
     def test_the_address_keeps_what_is_chosen(self):

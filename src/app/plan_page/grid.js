@@ -39,15 +39,14 @@ function decoded(object, key) {
   return object[key];
 }
 
-/** A plan's name without its numbers of devices and stages. */
-const kCounts = /\d+(?= x | stages)/g;
-const form = (name) => name.replace(kCounts, '');
-
 /** The place on `axis` whose logarithm is nearest. */
 export const nearest = (axis, value) => axis.reduce((best, x, i) =>
     Math.abs(Math.log(x / value)) < Math.abs(Math.log(axis[best] / value)) ? i : best, 0);
 
-const sum_of = (corners, value) => corners.reduce((sum, c) => sum + c.weight * value(c), 0);
+/** Whether points differ in their numbers of devices and stages only. */
+const are_alike = (points) => points.every(({form}) => form === points[0].form);
+
+const sum_of = (points, value) => points.reduce((sum, point) => sum + point.weight * value(point), 0);
 
 export class Grid {
   constructor(data) {
@@ -64,52 +63,116 @@ export class Grid {
     return this.data.models[selection.model].weights.findIndex((w) => w.format === selection.weights);
   }
 
-  /** The place of a point in the columns of its grid. */
+  /** The place of a load and number of guesses in the columns of `best` and `rests`. */
   at(selection, user, context, users = this.axes.users, contexts = this.axes.context) {
-    const {guesses} = this.axes;
-    const guess = guesses.indexOf(this.draft(selection).length);
     return ((this.format(selection) * users.length + user) * contexts.length + context) *
-        guesses.length + guess;
+        this.axes.guesses.length + this.axes.guesses.indexOf(this.draft(selection).length);
   }
 
   draft(selection) {
     return this.data.drafts.find((d) => d.name === selection.draft);
   }
 
+  /** The ways of placing the model that are known at a load: their entries in the columns. */
+  entries(selection, user, context) {
+    const grid = this.of(selection), n_loads = this.axes.users.length * this.axes.context.length;
+    if (!grid.ways) {
+      grid.ways = new Map();
+      let key = 0;
+      decoded(grid, 'step').forEach((step, entry) => {
+        key += step;
+        const load = key % n_loads, way = (key - load) / n_loads;
+        const place = Math.floor(way / this.data.most_ways) * n_loads + load;
+        if (!grid.ways.has(place)) grid.ways.set(place, new Map());
+        grid.ways.get(place).set(way % this.data.most_ways, entry);
+      });
+    }
+    return grid.ways.get(this.format(selection) * n_loads + user * this.axes.context.length + context);
+  }
+
   /** The plan for `selection`: {model, hardware, weights, draft, prefill, users, context}, with the
-   *  load that it is for and how it was found: `exact`, `between` points with the same plan, `near`
-   *  points whose plans differ in their number of devices, or `above`. */
+   *  load that it is for and how it was found: `exact`, `between` points, where of all plans that are
+   *  best nearby the best is shown, `near` if that one's number of devices is between numbers, too, or
+   *  `above`. */
   look(selection) {
-    const grid = this.of(selection);
-    const plan = decoded(grid, 'plan'), points = decoded(grid, 'points');
     const user = place(this.axes.users, selection.users);
     const context = place(this.axes.context, selection.context);
     const corners = [];
     for (const [u, share] of [[user.low, 1 - user.share], [user.high, user.share]]) {
       for (const [c, part] of [[context.low, 1 - context.share], [context.high, context.share]]) {
-        const at = this.at(selection, u, c);
-        if (share * part > 0) corners.push({at, weight: share * part, u, c, plan: grid.plans[plan[at]]});
+        if (share * part > 0) {
+          corners.push({weight: share * part, u, c, entries: this.entries(selection, u, c)});
+        }
       }
     }
-    const last = corners.at(-1);
-    const how = corners.length === 1 ? 'exact' :
-        corners.every((corner) => corner.plan === last.plan) ? 'between' :
-        this.are_near(corners, points, selection) ? 'near' : 'above';
-    const used = how === 'above' ? [{...this.with_room(corners, selection), weight: 1}] : corners;
-    const result = {how, users: selection.users, context: selection.context};
-    if (how === 'above') {
-      result.users = this.axes.users[used[0].u];
-      result.context = this.axes.context[used[0].c];
+    const best = corners.map((corner) => this.point(selection, corner,
+        decoded(this.of(selection), 'best')[this.at(selection, corner.u, corner.c)]));
+    const known = [...corners[0].entries.keys()].filter((way) =>
+        corners.every(({entries}) => entries.has(way)));
+    const candidates = corners.length === 1 ? [] : known.map((way) =>
+        corners.map((corner) => this.point(selection, corner, way)));
+    if (corners.length === 1 || kAnyNumber.includes(this.data.hardware[selection.hardware].family)) {
+      candidates.push(best);
     }
-    this.data.columns.forEach((name, i) => {
-      result[name] = sum_of(used, ({at}) => points[i][at]);
-    });
-    if (how === 'above') result.cache_gb = this.cache_gb(used[0], selection);
-    if (used.length > 1) {
-      result.first_ms = this.first_ms(points, used, user, context, selection);
+    const results = candidates.filter(are_alike).map((points) =>
+        this.between(selection, points, user, context));
+    if (corners.length > 1 && !results.some((r) => r.missing_bytes === 0)) {
+      results.push(this.above(selection, best.at(-1)));
     }
-    this.complete(result, this.plan_of(used), selection);
+    const result = results.reduce((a, b) => this.is_better(b, a) ? b : a);
     if (selection.prefill !== '') this.add_prefill(result, selection);
+    return result;
+  }
+
+  /** A way at a corner. */
+  point(selection, corner, way) {
+    const grid = this.of(selection), entry = corner.entries.get(way);
+    const [form, counts, devices] = grid.plans[decoded(grid, 'plan')[entry]];
+    return {...corner, entry, form, counts, devices};
+  }
+
+  /** The numbers of points of one way, by their weights. */
+  numbers(selection, points) {
+    const grid = this.of(selection), guess = this.axes.guesses.indexOf(this.draft(selection).length);
+    const result = {};
+    const add = (names, columns) => names.forEach((name, i) => {
+      result[name] = sum_of(points, ({entry}) => columns[i][entry]);
+    });
+    add(this.data.shared, decoded(grid, 'shared'));
+    add(this.data.columns, decoded(grid.points, guess));
+    const {form} = points[0];
+    const mean = (key) => points[0][key].map((_, i) => Math.round(sum_of(points, (p) => p[key][i])));
+    const counts = mean('counts');
+    return {...result, name: grid.forms[form][0].replace(/#/g, () => counts.shift()),
+            part: grid.forms[form][1], counts: mean('devices')};
+  }
+
+  between(selection, points, user, context) {
+    const is_same = points.every(({counts}) => String(counts) === String(points[0].counts));
+    const result = {how: points.length === 1 ? 'exact' : is_same ? 'between' : 'near',
+                    users: selection.users, context: selection.context, ...this.numbers(selection, points)};
+    if (points.length > 1) result.first_ms = this.first_ms(points, user, context, selection);
+    this.complete(result, selection);
+    return result;
+  }
+
+  /** As search() sorts: what fits, then the cheapest or fastest; of what does not fit the nearest. */
+  is_better(a, b) {
+    const fits = [a, b].map((r) => r.missing_bytes === 0);
+    if (fits[0] !== fits[1]) return fits[0];
+    const rank = (r) => !fits[0] ? (r.weights_bytes + r.cache_bytes) / r.usable_bytes :
+        this.data.ranked === 'fastest' ? r.token_us : r.usd_per_mtok ?? r.devices / r.tokens_per_s;
+    return rank(a) < rank(b);
+  }
+
+  /** The next point with more users and tokens, but for the memory that the load of `selection` takes:
+   *  in proportion to users and to what each of them keeps. */
+  above(selection, point) {
+    const users = this.axes.users[point.u], context = this.axes.context[point.c];
+    const result = {how: 'above', users, context, ...this.numbers(selection, [{...point, weight: 1}])};
+    result.cache_gb *= selection.users / users * this.sequence_bytes(selection, selection.context) /
+        this.sequence_bytes(selection, context);
+    this.complete(result, selection);
     return result;
   }
 
@@ -121,67 +184,23 @@ export class Grid {
         this.data.output * cache_bytes_per_token;
   }
 
-  /** What the load of `selection` takes of the fullest device of a point's plan: in proportion to users
-   *  and to what each of them keeps. */
-  cache_gb({at, u, c}, selection) {
-    const points = decoded(this.of(selection), 'points');
-    return points[this.data.columns.indexOf('cache_gb')][at] * selection.users / this.axes.users[u] *
-        this.sequence_bytes(selection, selection.context) /
-        this.sequence_bytes(selection, this.axes.context[c]);
-  }
-
-  /** The point with the most users and tokens whose plan has room for the load of `selection`; if none
-   *  has, the last. */
-  with_room(corners, selection) {
-    const {parts} = this.of(selection);
-    const fits = (corner) => corner.plan[2] + this.cache_gb(corner, selection) * 1e9 <=
-        parts[corner.plan[3]][0] * (1 + kRounding);
-    return corners.findLast(fits) ?? corners.at(-1);
-  }
-
-  /** Pipelines of devices that come in any number, all of them large enough for their loads. */
-  are_near(corners, points, selection) {
-    if (!kAnyNumber.includes(this.data.hardware[selection.hardware].family)) return false;
-    const cache = this.data.columns.indexOf('cache_gb');
-    const {parts} = this.of(selection);
-    return corners.every(({at, plan: [name, , weights_bytes, part]}) =>
-        form(name) === form(corners[0].plan[0]) && part === corners[0].plan[3] &&
-        weights_bytes + points[cache][at] * 1e9 <= parts[part][0]);
-  }
-
-  /** [name, devices of each part, bytes of weights, fullest part]: one plan, or one between. */
-  plan_of(corners) {
-    const {plan} = corners.at(-1);
-    if (corners.every((corner) => corner.plan === plan)) return plan;
-    const mean = (value) => sum_of(corners, value);
-    const numbers = corners.map((corner) => corner.plan[0].match(kCounts));
-    let i = 0;
-    const name = plan[0].replace(kCounts, () => {
-      const k = i++;
-      return Math.round(corners.reduce((sum, {weight}, c) => sum + weight * numbers[c][k], 0));
-    });
-    return [name, plan[1].map((_, part) => Math.round(mean((c) => c.plan[1][part]))),
-            mean((c) => c.plan[2]), plan[3]];
-  }
-
   /** Between points the first token follows powers of the context: straight in logarithms. */
-  first_ms(points, corners, user, context, selection) {
-    const column = this.data.columns.indexOf('first_ms');
+  first_ms(points, user, context, selection) {
+    const ms = decoded(this.of(selection), 'shared')[this.data.shared.indexOf('first_ms')];
     const shares = {u: in_logs(this.axes.users, user, selection.users),
                     c: in_logs(this.axes.context, context, selection.context)};
     let sum = 0;
-    for (const {at, u, c} of corners) {
+    for (const {entry, u, c} of points) {
       const weight = (user.low === user.high ? 1 : u === user.high ? shares.u : 1 - shares.u) *
           (context.low === context.high ? 1 : c === context.high ? shares.c : 1 - shares.c);
-      sum += weight * Math.log(points[column][at]);
+      sum += weight * Math.log(ms[entry]);
     }
     return Math.exp(sum);
   }
 
   /** What follows from a point and its plan. */
-  complete(result, plan, selection) {
-    const [name, counts, weights_bytes, part] = plan;
-    const {parts} = this.of(selection);
+  complete(result, selection) {
+    const {counts, part} = result, {parts} = this.of(selection);
     const usable_bytes = parts[part][0];
     const of_all = (k) => parts.some((each) => each[k] === null) ? null :
         counts.reduce((sum, n, i) => sum + n * parts[i][k], 0);
@@ -193,10 +212,10 @@ export class Grid {
     const round_us = computing + result.hops_us + draft_us + result.waiting_us;
     const token_us = round_us / accepted;
     const tokens_per_s = result.users * 1e6 / token_us;
-    const cache_bytes = result.cache_gb * 1e9;
+    const weights_bytes = result.weights_gb * 1e9, cache_bytes = result.cache_gb * 1e9;
     const missing = weights_bytes + cache_bytes - usable_bytes;
     Object.assign(result, {
-      name, devices, weights_bytes, usable_bytes, usd_per_hour, watts, accepted, draft_us, round_us,
+      devices, weights_bytes, usable_bytes, usd_per_hour, watts, accepted, draft_us, round_us,
       token_us, tokens_per_s, cache_bytes,
       fullest: this.data.hardware[this.data.hardware[selection.hardware].parts[part]],
       user_tokens_per_s: 1e6 / token_us,

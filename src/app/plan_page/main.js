@@ -125,10 +125,11 @@ function show_answer(r) {
   find('tiles').classList.toggle('unfit', !fits);
   find('how').textContent = {
     exact: 'A point of the grid: exactly what sluice plan prints.',
-    between: 'Between points of the grid at which the same plan is best: interpolated.',
-    near: 'Between points of the grid whose best plans differ in their number of devices: all of it ' +
-        'interpolated, that number too.',
-    above: `Between points of the grid with different best plans: every number is that of the next point, ` +
+    between: 'Between points of the grid: of all plans that are best around this load each is interpolated, ' +
+        'and the best one shown.',
+    near: 'Between points of the grid whose plans differ in their number of devices: all of it interpolated, ' +
+        'that number too.',
+    above: `Between points of the grid with plans that cannot be interpolated: every number is that of the next point, ` +
         `${count(r.users)} users with ${count(r.context)} tokens, but for the memory, which is what this ` +
         `load takes of that plan.`,
   }[r.how];
