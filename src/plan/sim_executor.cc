@@ -75,6 +75,7 @@ SimExecutor::SimExecutor(const SimRoute& route, const BatchCost& cost, CachePool
       pools_(pools),
       token_(std::move(token)),
       servers_(size_t(route.n_servers)),
+      arrived_us_(route.hops.size(), 0),
       inbox_(route.hops.size()) {
   CHECK(route.n_servers > 0 && !route.hops.empty());
   for (int h = int(route.hops.size()) - 1; h >= 0; --h) {
@@ -164,6 +165,8 @@ void SimExecutor::arrive(Job* job, int hop, double time_us, double now_us) {
     const int s = route_.hops[size_t(hop)].server;
     Server& server = servers_[size_t(s)];
     if (!server.in_row) {
+      // A frame whose guesses or bytes take less time does not overtake the one before it.
+      time_us = arrived_us_[size_t(hop)] = std::max(arrived_us_[size_t(hop)], time_us);
       if (time_us > now_us) return push_event(time_us, hop, /*is_end=*/false, job);
       inbox_[size_t(hop)].push_back(job);
       return start_next(s, now_us);

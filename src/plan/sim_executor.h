@@ -160,6 +160,7 @@ class SimExecutor : public Executor, public LoadClock {
   uint64_t n_events_ = 0;
   std::vector<Server> servers_;
   std::vector<char> has_link_;           // by hop: another server comes after it
+  std::vector<double> arrived_us_;       // by hop: when the last frame got or gets there
   std::vector<std::deque<Job*>> inbox_;  // by hop
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::deque<Finished> finished_;

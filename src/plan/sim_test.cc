@@ -164,6 +164,35 @@ TEST(Simulate, SpeculationInAFullPipelinePaysForItsRows) {
   EXPECT_NEAR(drafted / plain, 2.49 / 4, 0.05);
 }
 
+// Results come in the order of their batches, also if a batch without guesses is sent right behind
+// one that waits for many.
+TEST(Simulate, PromptsDoNotOvertakeGuesses) {
+  SimOptions o = options_for(6, 200);
+  o.engine.chunk = 16;
+  o.draft = draft_named("mtp-3");
+  FlatCost cost = flat(5);
+  cost.guess_us = 100;
+  EXPECT_EQ(run(row_of(4), cost, closed(6, 60, 64, 20), o).n_finished, 60);
+}
+
+/// Wires take time for every row.
+struct WiredCost : BatchCost {
+  void price(const BatchLoad& load, BatchPrice& price) const override {
+    for (double& hop : price.hop_us) hop = 2;
+    for (double& link : price.link_us) link = 10 * load.n_rows;
+    price.scheduler_us = price.draft_us = 0;
+  }
+};
+
+TEST(Simulate, SmallFramesDoNotOvertakeLargeOnes) {
+  SimRoute route = row_of(3);
+  route.hops = {{0, 0}, {1, 1}, {2, 2}, {1, 1}, {0, 0}};
+  SimOptions o = options_for(6, 200);
+  o.engine.chunk = 16;
+  Workload workload(closed(6, 60, 64, 20));
+  EXPECT_EQ(simulate(route, WiredCost(), workload, o).n_finished, 60);
+}
+
 TEST(Simulate, CountsPreemptionsAndRefusals) {
   const SimReport tight = run(row_of(1), flat(10), closed(4, 16, 64, 200), options_for(4, 20));
   EXPECT_GT(tight.preemptions, 0u);
