@@ -48,6 +48,8 @@ def bombs():
 class ChatToolsTest(ServerCase):
     def test_wrong_fields_name_the_parameter(self):
         tools = {"tools": [WEATHER, PING]}
+        broken = {"tools": [{"type": "function", "function": {
+            "name": "x", "strict": True, "parameters": {"uniqueItemz": 1}}}]}
         for fields, param in [
                 ({"tool_choice": "required"}, "tool_choice"),
                 (tools | {"tool_choice": {"type": "function", "function": {"name": "x"}}},
@@ -60,7 +62,12 @@ class ChatToolsTest(ServerCase):
                 ({"tools": [{"type": "custom"}]}, "tools[0].custom"),
                 ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
                 ({"response_format": schema_format({"uniqueItemz": 1})},
-                 "response_format.json_schema.schema")]:
+                 "response_format.json_schema.schema"),
+                (broken | {"tool_choice": "required"}, "tools"),
+                (broken | {"response_format": schema_format({})}, "tools"),
+                ({"response_format": {"type": "json_schema",
+                                      "json_schema": {"schema": {}, "strict": 1}}},
+                 "response_format.json_schema.strict")]:
             body = {"messages": ASK} | fields
             self.assertEqual(self.error(CHAT, body)["param"], param, body)
         error = self.error(CHAT, {"messages": ASK, "response_format":

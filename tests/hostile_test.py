@@ -162,6 +162,93 @@ class BodyTest(HostileCase):
             self.assertLess(self.resident() - before, 64 << 20)
 
 
+def places(json_value, place=()):
+    """Where everything within is: the keys and indices that lead there."""
+    if place:
+        yield place
+    items = json_value.items() if isinstance(json_value, dict) else (
+        enumerate(json_value) if isinstance(json_value, list) else ())
+    for key, value in items:
+        yield from places(value, place + (key,))
+
+
+class OneWrongFieldTest(HostileCase):
+    """Whole requests of which one field after the other is missing or of another type."""
+    MODEL = "llama-tied/model.gguf"  # with room for tools: context 2048
+    SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}}
+    GRAMMAR = {"syntax": "regex", "definition": "a+"}
+    BODIES = {
+        CHAT: {
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "x"}], "name": "n"},
+                {"role": "assistant", "content": None, "reasoning_content": "x", "tool_calls": [
+                    {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+                    {"id": "2", "type": "custom", "custom": {"name": "c", "input": "a"}}]},
+                {"role": "tool", "tool_call_id": "1", "content": "x"}],
+            "tools": [{"type": "function",
+                       "function": {"name": "f", "strict": True, "parameters": SCHEMA}},
+                      {"type": "custom", "custom": {
+                          "name": "c", "format": {"type": "grammar", "grammar": GRAMMAR}}}],
+            "tool_choice": {"type": "allowed_tools", "allowed_tools": {
+                "mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]}},
+            "response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}},
+            "max_tokens": 1, "stop": ["x"], "logit_bias": {"5": 1}, "metadata": {"a": "b"},
+            "stream_options": {"include_usage": True}},
+        "/v1/responses": {
+            "input": [
+                {"role": "user", "content": [{"type": "input_text", "text": "x"}]},
+                {"type": "reasoning", "summary": [{"type": "summary_text", "text": "x"}],
+                 "encrypted_content": "sluice1.YQ"},
+                {"type": "function_call", "call_id": "1", "name": "f", "namespace": "s",
+                 "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "1", "output": "x"},
+                {"type": "custom_tool_call", "call_id": "2", "name": "c", "input": "a"},
+                {"type": "custom_tool_call_output", "call_id": "2", "output": []},
+                {"type": "additional_tools", "tools": [{"type": "function", "name": "g"}]}],
+            "tools": [{"type": "function", "name": "f", "parameters": SCHEMA},
+                      {"type": "custom", "name": "c", "format": {"type": "grammar"} | GRAMMAR},
+                      {"type": "namespace", "name": "s",
+                       "tools": [{"type": "function", "name": "h"}]}],
+            "tool_choice": {"type": "allowed_tools", "mode": "auto",
+                            "tools": [{"type": "function", "name": "f"}]},
+            "text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}},
+            "reasoning": {"effort": "low"}, "include": ["reasoning.encrypted_content"],
+            "context_management": [{"type": "compaction", "compact_threshold": 1000}],
+            "max_output_tokens": 1, "store": False, "metadata": {"a": "b"}},
+        MESSAGES: {
+            "system": [{"type": "text", "text": "x"}],
+            "messages": [
+                {"role": "user", "content": [{"type": "document", "source": {
+                    "type": "text", "media_type": "text/plain", "data": "x"}}]},
+                {"role": "assistant", "content": [
+                    {"type": "thinking", "thinking": "x", "signature": "x"},
+                    {"type": "tool_use", "id": "1", "name": "f", "input": {"a": "x"}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1",
+                                              "content": [{"type": "text", "text": "x"}]}]}],
+            "tools": [{"name": "f", "input_schema": SCHEMA}],
+            "tool_choice": {"type": "tool", "name": "f"},
+            "thinking": {"type": "enabled", "budget_tokens": 1024},
+            "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
+            "max_tokens": 1, "stop_sequences": ["x"], "metadata": {"user_id": "x"}}}
+
+    def test_none_is_the_servers_fault(self):
+        for path, body in self.BODIES.items():
+            self.server.post(path, body)
+            for place in places(body):
+                for wrong in [None, 3, "x", [], {}, [None], "missing"]:
+                    changed = json.loads(json.dumps(body))
+                    *way, last = place
+                    within = changed
+                    for key in way:
+                        within = within[key]
+                    if wrong == "missing":
+                        del within[last]
+                    else:
+                        within[last] = wrong
+                    status, _, text = self.server.send("POST", path, changed)
+                    self.assertIn(status, [200, 400, 404], (path, place, wrong, text))
+
+
 class ManyConnectionsTest(HostileCase):
     N_STREAMS = 200
     FLAGS = ("--max-users", N_STREAMS, "--cache-tokens", 64 << 10)

@@ -120,9 +120,11 @@ class PlainTest(ResponsesCase):
                  {"type": "custom_tool_call", "call_id": "c2", "name": "patch", "input": "+x"},
                  {"type": "custom_tool_call_output", "call_id": "c2",
                   "output": [{"type": "input_text", "text": "ok"}]}]
-        self.assertEqual(self.ask(input=items)["status"], "incomplete")
+        whole = self.text(self.ask(input=items))
         error = self.ask(400, input=items[:1] + items[3:4])["error"]
         self.assertIn("c1", error["message"])
+        items[2]["namespace"] = None  # as SDKs send what they do not set
+        self.assertEqual(self.text(self.ask(input=items)), whole)
         items[1]["encrypted_content"] = "gAAAA"  # of another server: left out
         self.ask(input=items)
 
@@ -144,6 +146,7 @@ class PlainTest(ResponsesCase):
         user = {"role": "user", "content": "x"}
         image = {"type": "input_image", "image_url": "data:image/png;base64,AA"}
         named = {"type": "function", "name": "nope"}
+        grammar = {"type": "grammar", "definition": "start: /a/"}
         cases = [({"input": None}, "input"), ({"input": []}, "input"), ({"input": 3}, "input"),
                  ({"input": [3]}, "input[0]"), ({"input": [user, {"role": "x"}]}, "input[1].role"),
                  ({"input": [{"type": "new"}]}, "input[0].type"),
@@ -159,10 +162,16 @@ class PlainTest(ResponsesCase):
                  ({"tool_choice": "always"}, "tool_choice"),
                  ({"tool_choice": "required"}, "tool_choice"),
                  ({"tool_choice": named, "tools": [FUNCTION]}, "tool_choice.name"),
+                 ({"tool_choice": {"name": "look"}, "tools": [FUNCTION]}, "tool_choice.type"),
+                 ({"tools": [{"type": "custom", "name": "x", "format": {"type": "xml"}}]},
+                  "tools[0].format.type"),
+                 ({"tools": [{"type": "custom", "name": "x", "format": grammar}]},
+                  "tools[0].format.syntax"),
                  ({"text": {"format": {"type": "xml"}}}, "text.format.type"),
                  ({"text": {"format": {"type": "json_schema", "name": "x"}}}, "text.format.schema"),
                  ({"reasoning": {"effort": "ultra"}}, "reasoning.effort"),
-                 ({"metadata": {"a": 1}}, "metadata"), ({"include": "x"}, "include"),
+                 ({"metadata": {"a": 1}}, "metadata"),
+                 ({"client_metadata": 5}, "client_metadata"), ({"include": "x"}, "include"),
                  ({"truncation": "yes"}, "truncation"), ({"top_logprobs": 30}, "top_logprobs"),
                  ({"conversation": "conv_1"}, "conversation"),
                  ({"service_tier": "gold"}, "service_tier")]

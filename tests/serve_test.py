@@ -28,6 +28,7 @@ EMBEDDINGS = "/v1/embeddings"
 SANITIZED = "SLUICE_SANITIZED" in os.environ
 PATIENCE = 20 if SANITIZED else 1
 USER = [{"role": "user", "content": "Hello there"}]
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
 class Server:
@@ -210,6 +211,10 @@ class ChatTest(ServerCase):
                  ({"messages": [{"role": "king", "content": "x"}]}, "messages[0].role"),
                  ({"messages": [{"role": "user"}]}, "messages[0].content"),
                  ({"messages": [3]}, "messages[0]"),
+                 ({"messages": USER + [{"role": "assistant", "tool_calls": [CALL | {"id": 3}]}]},
+                  "messages[1].tool_calls[0].id"),
+                 ({"messages": USER + [{"role": "assistant", "reasoning_content": 3}]},
+                  "messages[1].reasoning_content"),
                  ({"max_tokens": -5}, "max_tokens"), ({"max_tokens": 1.5}, "max_tokens"),
                  ({"temperature": "hot"}, "temperature"), ({"temperature": 3}, "temperature"),
                  ({"n": 0}, "n"), ({"n": 1000}, "n"), ({"stop": [1]}, "stop"),
@@ -220,6 +225,7 @@ class ChatTest(ServerCase):
                  ({"response_format": {"type": "yaml"}}, "response_format.type"),
                  ({"reasoning_effort": "ultra"}, "reasoning_effort"),
                  ({"service_tier": "gold"}, "service_tier"), ({"metadata": 5}, "metadata"),
+                 ({"metadata": {"a": 5}}, "metadata"), ({"prediction": 5}, "prediction"),
                  ({"user": 5}, "user"), ({"store": 5}, "store"), ({"verbosity": "x"}, "verbosity"),
                  ({"functions": [{"name": "f"}]}, "functions"),
                  ({"function_call": {"name": "f"}}, "function_call")]

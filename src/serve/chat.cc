@@ -213,7 +213,8 @@ ConstraintMaker compile(const ChatRequest& request, const ServedModel& model) {
     });
   } catch (const Error& error) {
     if (answer.behind_open && !is_demanding(answer.tools)) return nullptr;
-    throw ApiError(400, error.what(), param, "invalid_grammar");
+    const bool of_tool = std::string_view(error.what()).starts_with("tool ");
+    throw ApiError(400, error.what(), of_tool ? "tools" : param, "invalid_grammar");
   }
   return [compiled] { return start_constraint(compiled); };
 }

@@ -32,11 +32,17 @@ std::string read_content(const Fields& message, const OrderedJson& content) {
   return text;
 }
 
+/// Checks a text and leaves out null, which templates would take for one.
+void keep_text(const Fields& fields, const char* key, OrderedJson& object) {
+  if (!fields.text(key)) object.erase(key);
+}
+
 OrderedJson read_tool_calls(const Fields& message, const OrderedJson& calls) {
   OrderedJson result = OrderedJson::array();
   for (size_t i = 0; i < calls.size(); ++i) {
     const Fields call(calls[i], fmt::format("{}[{}]", message.path("tool_calls"), i));
     OrderedJson copy = calls[i];
+    keep_text(call, "id", copy);
     if (const OrderedJson* custom = call.object("custom")) {
       const Fields fields(*custom, call.path("custom"));
       copy["type"] = "function";
@@ -61,9 +67,8 @@ OrderedJson read_tool_calls(const Fields& message, const OrderedJson& calls) {
 
 OrderedJson read_message(const OrderedJson& json, const std::string& path) {
   const Fields fields(json, path);
-  if (fields.find("role") == nullptr) fields.fail("role", "a string");
-  const std::string role =
-      *fields.choice("role", {"system", "developer", "user", "assistant", "tool", "function"});
+  const std::string role = fields.required_choice(
+      "role", {"system", "developer", "user", "assistant", "tool", "function"});
   OrderedJson message = json;
   message["role"] = role == "developer" ? "system" : role == "function" ? "tool" : role;
   const OrderedJson* calls = fields.array("tool_calls");
@@ -73,8 +78,9 @@ OrderedJson read_message(const OrderedJson& json, const std::string& path) {
   }
   message["content"] = content == nullptr ? "" : read_content(fields, *content);
   if (calls != nullptr) message["tool_calls"] = read_tool_calls(fields, *calls);
-  fields.text("name");
-  fields.text("tool_call_id");
+  for (const char* key : {"name", "tool_call_id", "reasoning_content", "refusal"}) {
+    keep_text(fields, key, message);
+  }
   return message;
 }
 
@@ -120,11 +126,11 @@ ChatTool read_custom(const Fields& tool) {
   const OrderedJson* format = fields.object("format");
   if (format == nullptr) return result;
   const Fields format_fields(*format, fields.path("format"));
-  if (format_fields.choice("type", {"text", "grammar"}) != "grammar") return result;
+  if (format_fields.required_choice("type", {"text", "grammar"}) != "grammar") return result;
   const OrderedJson* grammar = format_fields.object("grammar");
   if (grammar == nullptr) format_fields.fail("grammar", "an object");
   const Fields grammar_fields(*grammar, format_fields.path("grammar"));
-  result.grammar_is_regex = grammar_fields.choice("syntax", {"lark", "regex"}) == "regex";
+  result.grammar_is_regex = grammar_fields.required_choice("syntax", {"lark", "regex"}) == "regex";
   result.grammar = grammar_fields.required_text("definition");
   return result;
 }

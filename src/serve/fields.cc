@@ -130,10 +130,15 @@ std::string Fields::required_text(std::string_view key) const {
 
 std::optional<std::string> Fields::choice(std::string_view key,
                                           std::initializer_list<std::string_view> allowed) const {
+  if (find(key) == nullptr) return std::nullopt;
+  return required_choice(key, allowed);
+}
+
+std::string Fields::required_choice(std::string_view key,
+                                    std::initializer_list<std::string_view> allowed) const {
   const std::optional<std::string> value = text(key);
-  if (!value) return std::nullopt;
   for (const std::string_view name : allowed) {
-    if (*value == name) return value;
+    if (value == name) return *value;
   }
   fail(key, fmt::format("one of {}", fmt::join(allowed, ", ")));
 }

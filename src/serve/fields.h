@@ -44,6 +44,8 @@ class Fields {
   std::string required_text(std::string_view key) const;
   std::optional<std::string> choice(std::string_view key,
                                     std::initializer_list<std::string_view> allowed) const;
+  std::string required_choice(std::string_view key,
+                              std::initializer_list<std::string_view> allowed) const;
   const OrderedJson* array(std::string_view key) const;   // nullptr: absent
   const OrderedJson* object(std::string_view key) const;  // nullptr: absent
 

@@ -46,6 +46,10 @@ TEST(Fields, WrongTypesAndRangesNameTheParameter) {
   error_of([&] { fields.boolean("s", true); });
   error_of([&] { fields.object("o"); });
   error_of([&] { fields.required_text("absent"); });
+  error_of([&] { fields.required_choice("absent", {"red"}); });
+  error_of([&] { fields.required_choice("c", {"red"}); });
+  EXPECT_EQ(fields.choice("absent", {"red"}), std::nullopt);
+  EXPECT_EQ(fields.required_choice("c", {"red", "blue"}), "blue");
   EXPECT_NE(error_of([&] {
               fields.choice("c", {"red", "green"});
             })

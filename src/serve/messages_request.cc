@@ -65,8 +65,7 @@ class Conversation {
   }
 
   void add(const Fields& message) {
-    if (message.find("role") == nullptr) message.fail("role", "user or assistant");
-    const std::string role = *message.choice("role", {"user", "assistant", "system"});
+    const std::string role = message.required_choice("role", {"user", "assistant", "system"});
     if (message.find("content") == nullptr) {
       message.fail("content", "a string or an array of blocks");
     }
@@ -171,8 +170,7 @@ void read_tools(const Fields& body, ChatRequest& request) {
   const OrderedJson* choice = body.object("tool_choice");
   if (choice == nullptr) return;
   const Fields fields(*choice, "tool_choice");
-  if (fields.find("type") == nullptr) fields.fail("type", "auto, any, tool or none");
-  const std::string type = *fields.choice("type", {"auto", "any", "tool", "none"});
+  const std::string type = fields.required_choice("type", {"auto", "any", "tool", "none"});
   if (type == "any") request.tool_choice = ToolChoice::kRequired;
   if (type == "none") request.tool_choice = ToolChoice::kNone;
   if (type == "tool") {
@@ -185,8 +183,7 @@ void read_tools(const Fields& body, ChatRequest& request) {
 void read_thinking(const Fields& body, ChatRequest& request) {
   if (const OrderedJson* thinking = body.object("thinking")) {
     const Fields fields(*thinking, "thinking");
-    if (fields.find("type") == nullptr) fields.fail("type", "enabled, disabled or adaptive");
-    const std::string type = *fields.choice("type", {"enabled", "disabled", "adaptive"});
+    const std::string type = fields.required_choice("type", {"enabled", "disabled", "adaptive"});
     const auto budget = fields.integer("budget_tokens", 1, INT32_MAX);
     if (type == "enabled" && !budget) fields.fail("budget_tokens", "an integer of at least 1");
     if (type == "disabled") request.effort = "none";

@@ -20,6 +20,9 @@ constexpr int kMaxChoices = 128;
 constexpr size_t kMaxStops = 16;
 constexpr size_t kMaxStopBytes = 1024;
 constexpr size_t kMaxBiases = 1024;
+constexpr size_t kMaxPairs = 16;
+constexpr size_t kMaxPairKey = 64;
+constexpr size_t kMaxPairValue = 512;
 
 uint64_t random_bits() {
   static std::mutex mutex;
@@ -153,6 +156,22 @@ GenerationRequest read_generation(const Fields& body, const ServedModel& model,
   request.min_tokens = int(body.integer("min_tokens", 0, kMaxInt).value_or(0));
   request.end_tokens = model.end_tokens;
   return generation;
+}
+
+OrderedJson read_metadata(const Fields& body) {
+  const OrderedJson* metadata = body.object("metadata");
+  if (metadata == nullptr) return OrderedJson::object();
+  bool fits = metadata->size() <= kMaxPairs;
+  for (const auto& [key, value] : metadata->items()) {
+    fits = fits && key.size() <= kMaxPairKey && value.is_string() &&
+           value.get_ref<const std::string&>().size() <= kMaxPairValue;
+  }
+  if (!fits) {
+    body.fail("metadata", fmt::format("at most {} pairs of strings, keys of {} and values of {} "
+                                      "bytes at most",
+                                      kMaxPairs, kMaxPairKey, kMaxPairValue));
+  }
+  return *metadata;
 }
 
 const char* service_tier(const Fields& body) {

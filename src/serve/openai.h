@@ -79,6 +79,8 @@ std::string token_text(const Tokenizer& tokenizer, Token token);
 /// max_tokens. Stop texts are in `stop_key`.
 GenerationRequest read_generation(const Fields& body, const ServedModel& model,
                                   const char* stop_key = "stop");
+/// "metadata": at most 16 pairs of short strings; {} if there is none.
+OrderedJson read_metadata(const Fields& body);
 /// "default", "flex" or "priority": which one a body asks for by any of its names.
 const char* service_tier(const Fields& body);
 /// As above, but throws ApiError for an unknown one; sets the request's priority.

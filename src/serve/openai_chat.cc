@@ -247,8 +247,7 @@ AnswerFormat read_format(const Fields& body) {
   const OrderedJson* json = body.object("response_format");
   if (json == nullptr) return format;
   const Fields fields(*json, "response_format");
-  if (fields.find("type") == nullptr) fields.fail("type", "text, json_object or json_schema");
-  const auto type = fields.choice("type", {"text", "json_object", "json_schema"});
+  const std::string type = fields.required_choice("type", {"text", "json_object", "json_schema"});
   if (type == "json_object") format.kind = AnswerFormat::Kind::kJsonObject;
   if (type != "json_schema") return format;
   format.kind = AnswerFormat::Kind::kJsonSchema;
@@ -257,6 +256,9 @@ AnswerFormat read_format(const Fields& body) {
   const Fields named_fields(*named, "response_format.json_schema");
   const OrderedJson* schema = named_fields.object("schema");
   if (schema == nullptr) named_fields.fail("schema", "an object");
+  named_fields.text("name");
+  named_fields.text("description");
+  named_fields.boolean("strict", false);
   format.schema = *schema;
   format.param = "response_format.json_schema.schema";
   return format;
@@ -283,8 +285,9 @@ void refuse_unsupported(const Fields& body) {
 
 /// Fields that change nothing here but must be what they are said to be.
 void check_unused(const Fields& body) {
-  body.object("metadata");
-  body.text("user");
+  read_metadata(body);
+  for (const char* key : {"user", "safety_identifier", "prompt_cache_key"}) body.text(key);
+  for (const char* key : {"prediction", "prompt_cache_options"}) body.object(key);
   body.boolean("store", false);
   body.choice("verbosity", {"low", "medium", "high"});
 }

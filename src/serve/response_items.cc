@@ -95,8 +95,8 @@ std::string text_of(const OrderedJson& parts) {
 }
 
 void read_message(const Fields& fields, OrderedJson& item) {
-  if (fields.find("role") == nullptr) fields.fail("role", "a string");
-  const std::string role = *fields.choice("role", {"user", "assistant", "system", "developer"});
+  const std::string role =
+      fields.required_choice("role", {"user", "assistant", "system", "developer"});
   const bool is_answer = role == "assistant";
   item["content"] = read_parts(fields, "content", is_answer ? "output_text" : "input_text");
   for (OrderedJson& part : item["content"]) {
@@ -145,7 +145,7 @@ OrderedJson read_item(const OrderedJson& json, const std::string& path, const Fi
   } else if (type == "function_call" || type == "custom_tool_call") {
     fields.required_text("call_id");
     fields.required_text("name");
-    fields.text("namespace");
+    if (!fields.text("namespace")) item.erase("namespace");
     fields.required_text(type == "function_call" ? "arguments" : "input");
   } else if (type == "function_call_output" || type == "custom_tool_call_output") {
     fields.required_text("call_id");

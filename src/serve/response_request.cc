@@ -13,9 +13,6 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kMaxPairs = 16;
-constexpr size_t kMaxPairKey = 64;
-constexpr size_t kMaxPairValue = 512;
 constexpr int kMaxTopLogprobs = 20;
 constexpr int64_t kMaxInt = 2147483647;
 
@@ -29,22 +26,6 @@ OrderedJson text_or_null(const Fields& fields, const char* key) {
 OrderedJson integer_or_null(const Fields& fields, const char* key) {
   fields.integer(key, 1, kMaxInt);
   return or_null(fields.find(key));
-}
-
-OrderedJson read_metadata(const Fields& body) {
-  const OrderedJson* metadata = body.object("metadata");
-  if (metadata == nullptr) return OrderedJson::object();
-  bool fits = metadata->size() <= kMaxPairs;
-  for (const auto& [key, value] : metadata->items()) {
-    fits = fits && key.size() <= kMaxPairKey && value.is_string() &&
-           value.get_ref<const std::string&>().size() <= kMaxPairValue;
-  }
-  if (!fits) {
-    body.fail("metadata", fmt::format("at most {} pairs of strings, keys of {} and values of {} "
-                                      "bytes at most",
-                                      kMaxPairs, kMaxPairKey, kMaxPairValue));
-  }
-  return *metadata;
 }
 
 /// "text": the form of the answer. The result is its echo.
@@ -107,7 +88,9 @@ void read_output_options(const Fields& body, ResponseRequest& result) {
   result.store = body.boolean("store", true);
   result.background = body.boolean("background", false);
   if (result.background && !result.store) body.fail("store", "true with background");
-  body.object("stream_options");
+  for (const char* key : {"stream_options", "client_metadata", "prompt_cache_options"}) {
+    body.object(key);
+  }
   if (const OrderedJson* include = body.array("include")) {
     for (const OrderedJson& what : *include) {
       if (!what.is_string()) body.fail("include", "an array of strings");

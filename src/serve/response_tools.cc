@@ -15,8 +15,8 @@ void read_format(const Fields& tool, ChatTool& result) {
   const OrderedJson* format = tool.object("format");
   if (format == nullptr) return;
   const Fields fields(*format, tool.path("format"));
-  if (fields.required_text("type") != "grammar") return;
-  result.grammar_is_regex = *fields.choice("syntax", {"lark", "regex"}) == "regex";
+  if (fields.required_choice("type", {"text", "grammar"}) != "grammar") return;
+  result.grammar_is_regex = fields.required_choice("syntax", {"lark", "regex"}) == "regex";
   result.grammar = fields.required_text("definition");
 }
 
@@ -98,7 +98,8 @@ void ResponseTools::choose(const Fields& body, ChatRequest& request) const {
   std::string mode;
   if (value->is_object()) {
     const Fields choice(*value, body.path("tool_choice"));
-    const std::string type = *choice.choice("type", {"function", "custom", "allowed_tools"});
+    const std::string type =
+        choice.required_choice("type", {"function", "custom", "allowed_tools"});
     if (type == "allowed_tools") {
       request.allowed_tools = allowed(choice);
       mode = choice.choice("mode", {"auto", "required"}).value_or("auto");
@@ -112,7 +113,7 @@ void ResponseTools::choose(const Fields& body, ChatRequest& request) const {
       return;
     }
   } else {
-    mode = *body.choice("tool_choice", {"auto", "none", "required"});
+    mode = body.required_choice("tool_choice", {"auto", "none", "required"});
   }
   if (mode == "none") request.tool_choice = ToolChoice::kNone;
   if (mode != "required") return;
