@@ -279,8 +279,9 @@ Expr SchemaCompiler::compile_object(const OrderedJson& schema, const std::string
       }
     }
   }
+  const bool lists = schema.contains("properties") || !properties.empty();
   const bool said = schema.contains("additionalProperties");
-  const OrderedJson extra = said ? schema["additionalProperties"] : OrderedJson(properties.empty());
+  const OrderedJson extra = said ? schema["additionalProperties"] : OrderedJson(!lists);
   std::optional<Expr> additional;
   if (extra != false) additional = compile(extra, where + "/additionalProperties");
   return compile_properties(properties, required, additional, where);

@@ -52,6 +52,20 @@ class Reader {
   std::unique_ptr<TokenConstraint> constraint_;
 };
 
+TEST(Objects, HaveWhatTheirSchemaLists) {
+  Reader any(R"({"type": "object"})");
+  EXPECT_TRUE(any.accepts("{}"));
+  EXPECT_TRUE(any.accepts(R"({"a": 1})"));
+  Reader none(R"({"type": "object", "properties": {}})");
+  EXPECT_TRUE(none.accepts("{}"));
+  EXPECT_FALSE(none.accepts(R"({"a": 1})"));
+  Reader required(R"({"type": "object", "properties": {}, "required": ["a"]})");
+  EXPECT_TRUE(required.accepts(R"({"a": 1})"));
+  EXPECT_FALSE(required.accepts(R"({"a": 1, "b": 1})"));
+  Reader more(R"({"type": "object", "properties": {}, "additionalProperties": true})");
+  EXPECT_TRUE(more.accepts(R"({"a": 1})"));
+}
+
 struct NumberCase {
   const char* schema;
   std::function<bool(int64_t)> fits;  // of the number times 1000
