@@ -66,7 +66,9 @@ class ModelsTest(unittest.TestCase):
         error = server.post(TEXT, body | {"model": "gpt-9"}, 404)["error"]
         self.assertEqual((error["code"], error["param"]), ("model_not_found", "model"))
         self.assertEqual(server.post(TEXT, body | {"model": 3}, 400)["error"]["param"], "model")
-        self.assertEqual(json.loads(server.send("GET", "/v1/plan?model=big")[2])["model"], "big")
+        for query in ["model=big", "x=y&model=b%69g"]:
+            plan = json.loads(server.send("GET", f"/v1/plan?{query}")[2])
+            self.assertEqual(plan["model"], "big")
         metrics = server.send("GET", "/metrics")[2]
         for name in ["small", "big"]:
             self.assertRegex(metrics, f'sluice_generated_tokens_total{{model="{name}"}} [1-9]')

@@ -315,6 +315,9 @@ class StoredTest(ResponsesCase):
         error = self.ask(400, previous_response_id="resp_none")["error"]
         self.assertEqual((error["code"], error["param"]),
                          ("previous_response_not_found", "previous_response_id"))
+        self.server.send("DELETE", f"{URL}/{first['id']}")
+        error = self.ask(400, previous_response_id=second["id"])["error"]
+        self.assertIn(first["id"], error["message"])
 
     def test_item_references(self):
         item, = self.ask(input="My name is Ann.")["output"]
@@ -379,8 +382,8 @@ class StoredTest(ResponsesCase):
         self.assertEqual(cancelled["status"], "cancelled")
         self.assertEqual(self.get(response["id"]), cancelled)
         self.server.wait_for("sluice_requests_open", 0)
-        done = self.ask()
-        self.assertEqual(self.server.post(f"{URL}/{done['id']}/cancel", {}), done)
+        self.assertEqual(self.server.post(f"{URL}/{response['id']}/cancel", {}), cancelled)
+        self.server.post(f"{URL}/{self.ask()['id']}/cancel", {}, 400)  # not in the background
 
     def test_methods(self):
         identifier = self.ask()["id"]

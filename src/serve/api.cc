@@ -268,9 +268,7 @@ HttpResponse Api::health() const {
 
 /// Of ?model=NAME, or of the first model.
 void Api::report_plan(const HttpRequest& request, std::shared_ptr<HttpExchange> exchange) const {
-  constexpr std::string_view kModel = "model=";
-  const bool named = request.query.starts_with(kModel);
-  const ServedModel& model = models_.find(named ? request.query.substr(kModel.size()) : "");
+  const ServedModel& model = models_.find(query_value(request.query, "model").value_or(""));
   model.engine->post([&model, exchange = std::move(exchange)](Engine& engine) {
     exchange->respond({200, plan_report(model.root, model.plan, engine.stats()).dump()});
   });

@@ -63,6 +63,12 @@ void index_items(const Database& database, const OrderedJson& items, const Respo
   }
 }
 
+/// `id` is what was asked for, or a response before it.
+ApiError no_previous(const std::string& id) {
+  return ApiError(400, fmt::format("Previous response with id '{}' not found.", id.substr(0, 100)),
+                  "previous_response_id", "previous_response_not_found");
+}
+
 }  // namespace
 
 ResponseStore::ResponseStore(const std::string& path)
@@ -241,8 +247,8 @@ bool ResponseStore::remove(const ResponseKey& key) {
   return wait_for<bool>([this, key] { return erase(key); });
 }
 
-std::optional<OrderedJson> ResponseStore::history(const ResponseKey& key) {
-  return wait_for<std::optional<OrderedJson>>([this, key]() -> std::optional<OrderedJson> {
+OrderedJson ResponseStore::history(const ResponseKey& key) {
+  return wait_for<OrderedJson>([this, key] {
     Statement select(database_,
                      "SELECT previous, input, resource, bytes FROM response"
                      " WHERE id = ? AND owner = ?");
@@ -251,9 +257,12 @@ std::optional<OrderedJson> ResponseStore::history(const ResponseKey& key) {
     for (std::string next = key.id; !next.empty();) {
       select.bind(0, next);
       select.bind(1, key.owner);
-      if (!select.step()) return std::nullopt;
+      if (!select.step()) throw no_previous(next);
       n_bytes += size_t(select.integer(3));
-      if (turns.size() >= kMaxChain || n_bytes > kMaxHistory) return std::nullopt;
+      if (turns.size() >= kMaxChain || n_bytes > kMaxHistory) {
+        throw ApiError(400, "The conversation is too long to go on with.", "previous_response_id",
+                       "previous_response_too_long");
+      }
       OrderedJson items = parse(select.text(1));
       OrderedJson resource = parse(select.text(2));
       for (OrderedJson& item : resource["output"]) items.push_back(std::move(item));

@@ -51,8 +51,9 @@ class ResponseStore {
   std::optional<StoredResponse> find(const ResponseKey& key);
   /// False: there is none.
   bool remove(const ResponseKey& key);
-  /// The items of the conversation up to and with a response; none if a part of it is missing.
-  std::optional<OrderedJson> history(const ResponseKey& key);
+  /// The items of the conversation up to and with a response. Throws ApiError
+  /// (previous_response_not_found) that names the part of it that is missing.
+  OrderedJson history(const ResponseKey& key);
   /// `item`: its id, of an item in one of its owner's responses.
   std::optional<OrderedJson> find_item(const ResponseKey& item);
 

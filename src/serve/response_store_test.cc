@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <future>
 
+#include "serve/fields.h"
+
 namespace sluice {
 namespace {
 
@@ -25,6 +27,17 @@ void keep(ResponseStore& store, const std::string& id, const OrderedJson& previo
   store.end(response(id, previous, OrderedJson::array({item(id + "_out")})), "{}\n", {});
 }
 
+/// The error of a conversation of which a part is missing.
+std::string missing(ResponseStore& store, const ResponseKey& key) {
+  try {
+    store.history(key);
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.code(), "previous_response_not_found");
+    return error.what();
+  }
+  return "no error";
+}
+
 struct File {
   std::string path = (std::filesystem::temp_directory_path() / "sluice_response_store.db").string();
   File() { remove(); }
@@ -39,16 +52,15 @@ TEST(ResponseStore, FollowsAConversation) {
   keep(store, "a");
   keep(store, "b", "a");
   keep(store, "c", "b");
-  const auto items = store.history({"", "c"});
-  ASSERT_TRUE(items);
   std::string ids;
-  for (const OrderedJson& each : *items) ids += each["id"].get<std::string>() + " ";
+  for (const OrderedJson& each : store.history({"", "c"}))
+    ids += each["id"].get<std::string>() + " ";
   EXPECT_EQ(ids, "a_in a_out b_in b_out c_in c_out ");
   EXPECT_EQ((*store.find_item({"", "b_out"}))["id"], "b_out");
   EXPECT_TRUE(store.remove({"", "a"}));
   EXPECT_FALSE(store.remove({"", "a"}));
   EXPECT_FALSE(store.find_item({"", "a_in"}));
-  EXPECT_FALSE(store.history({"", "c"}));  // its beginning is missing
+  EXPECT_EQ(missing(store, {"", "c"}), "Previous response with id 'a' not found.");
   EXPECT_TRUE(store.find({"", "c"}));
 }
 
@@ -93,8 +105,8 @@ TEST(ResponseStore, OwnersDoNotSeeEachOther) {
   EXPECT_TRUE(store.find({"ann", "a"}));
   EXPECT_FALSE(store.find({"bob", "a"}));
   EXPECT_FALSE(store.find({"", "a"}));
-  EXPECT_FALSE(store.history({"bob", "a"}));
-  EXPECT_FALSE(store.history({"bob", "b"}));  // its beginning is another's
+  EXPECT_EQ(missing(store, {"bob", "a"}), "Previous response with id 'a' not found.");
+  EXPECT_EQ(missing(store, {"bob", "b"}), "Previous response with id 'a' not found.");
   EXPECT_FALSE(store.remove({"bob", "a"}));
   EXPECT_TRUE(store.remove({"bob", "b"}));
   EXPECT_TRUE(store.find_item({"ann", "same"}));

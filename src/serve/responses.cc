@@ -29,11 +29,6 @@ void cancel_with_client(HttpExchange& exchange, const std::weak_ptr<LiveResponse
   });
 }
 
-ApiError no_previous(const std::string& id) {
-  return ApiError(400, fmt::format("Previous response with id '{}' not found.", id.substr(0, 100)),
-                  "previous_response_id", "previous_response_not_found");
-}
-
 std::string lines_of(const std::vector<ResponseEvent>& events) {
   std::string lines;
   for (const ResponseEvent& event : events) lines += event.json + '\n';
@@ -109,9 +104,7 @@ OrderedJson Responses::history(const Fields& body, const Call& call) {
     throw ApiError(400, fmt::format("Previous response with id '{}' has not ended.", *id),
                    "previous_response_id", "previous_response_not_ended");
   }
-  std::optional<OrderedJson> items = store_.history({call.owner, *id});
-  if (!items) throw no_previous(*id);
-  return std::move(*items);
+  return store_.history({call.owner, *id});
 }
 
 ResponseRequest Responses::read(const Fields& body, const Call& call, OrderedJson history) {

@@ -22,15 +22,6 @@ ApiError not_found(const std::string& id) {
                   "response_not_found");
 }
 
-/// The value of `key` in a query string; ids and numbers need no decoding.
-std::optional<std::string> query_value(const std::string& query, const std::string& key) {
-  std::istringstream pairs(query);
-  for (std::string pair; std::getline(pairs, pair, '&');) {
-    if (pair.starts_with(key + "=")) return pair.substr(key.size() + 1);
-  }
-  return std::nullopt;
-}
-
 int64_t query_integer(const std::string& query, const std::string& key, int64_t low, int64_t high,
                       int64_t fallback) {
   const auto text = query_value(query, key);
@@ -125,14 +116,13 @@ HttpResponse Responses::remove(const ResponseKey& key) {
 
 void Responses::cancel(const ResponseKey& key, const std::shared_ptr<HttpExchange>& exchange) {
   const auto live = find_live(key);
-  if (!live) {
-    const auto stored = store_.find(key);
-    if (!stored) throw not_found(key.id);
-    return exchange->respond({200, dump(stored->resource)});
-  }
-  if (live->snapshot()["background"] != true) {
+  const auto stored = live ? std::nullopt : store_.find(key);
+  if (!live && !stored) throw not_found(key.id);
+  const OrderedJson resource = live ? live->snapshot() : stored->resource;
+  if (resource["background"] != true) {
     throw ApiError(400, "Only a response made in the background can be cancelled.");
   }
+  if (!live) return exchange->respond({200, dump(resource)});
   live->listen({nullptr, [exchange](const OrderedJson& resource) {
                   exchange->respond({200, dump(resource)});
                 }});

@@ -1,5 +1,6 @@
 #include "serve/url.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace sluice {
@@ -17,6 +18,18 @@ std::string decode_segment(std::string_view segment) {
     if (is_byte) i += 2;
   }
   return text;
+}
+
+std::optional<std::string> query_value(std::string_view query, std::string_view key) {
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&'));
+    const size_t name_end = pair.find('=');
+    if (name_end != pair.npos && pair.substr(0, name_end) == key) {
+      return decode_segment(pair.substr(name_end + 1));
+    }
+    query.remove_prefix(std::min(query.size(), pair.size() + 1));
+  }
+  return std::nullopt;
 }
 
 }  // namespace sluice
