@@ -11,6 +11,7 @@ import json
 import os
 from pathlib import Path
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -290,6 +291,48 @@ class CompletionTest(ServerCase):
         self.assertEqual(more["logprobs"]["token_logprobs"][:len(scores)], scores)
         self.assertEqual(len(more["logprobs"]["tokens"]), len(scores) + 3)
         self.assertTrue(more["text"].startswith("Hello there"))
+
+    def test_text_offsets_are_those_of_the_text(self):
+        for prompt in ["A ☃ and 漢字.", "x <|im_start|> y"]:
+            choice, = self.ask(prompt=prompt, echo=True, logprobs=0)["choices"]
+            text, scores = choice["text"], choice["logprobs"]
+            self.assertTrue(text.startswith(prompt))
+            ends = scores["text_offset"][1:] + [len(text)]
+            for token, begin, end in zip(scores["tokens"], scores["text_offset"], ends):
+                if "\ufffd" not in token:
+                    self.assertEqual(text[begin:end], token)
+            alone, = self.ask(prompt=prompt, logprobs=0)["choices"]
+            n_tokens = len(alone["logprobs"]["tokens"])
+            self.assertEqual(alone["logprobs"]["text_offset"],
+                             [end - len(prompt) for end in scores["text_offset"][-n_tokens:]])
+
+    def test_the_answers_first_space_stays(self):
+        """Of tokenizers that mark words by their spaces and drop that of a text's first word."""
+        letters = [chr(c) for c in range(97, 123)]
+        words = ["<unk>", "<s>", "</s>", "▁", *letters, *("▁" + c for c in letters)]
+        tokenizer = {
+            "version": "1.0", "added_tokens": [], "pre_tokenizer": None, "post_processor": None,
+            "normalizer": {"type": "Sequence", "normalizers": [
+                {"type": "Prepend", "prepend": "▁"},
+                {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]},
+            "decoder": {"type": "Sequence", "decoders": [
+                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "Fuse"},
+                {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+            "model": {"type": "BPE", "vocab": {word: i for i, word in enumerate(words)},
+                      "merges": [["▁", c] for c in letters]}}
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ["config.json", "model.safetensors"]:
+                shutil.copy(GOLDEN / "mistral" / name, folder)
+            (Path(folder) / "tokenizer.json").write_text(json.dumps(tokenizer))
+            server = Server("--model", folder, "--threads", 1)
+            fields = {"prompt": "go", "max_tokens": 2, "logprobs": 0,
+                      "logit_bias": {str(words.index("▁a")): 100}}
+            choice, = server.post(TEXT, fields)["choices"]
+            echoed, = server.post(TEXT, fields | {"echo": True})["choices"]
+            self.assertEqual(server.stop(), 0)
+        self.assertEqual((choice["text"], choice["logprobs"]["text_offset"]), (" a a", [0, 2]))
+        self.assertEqual((echoed["text"], echoed["logprobs"]["text_offset"]),
+                         ("go a a", [0, 1, 2, 4]))
 
     def test_best_of_gives_the_likeliest(self):
         fields = {"temperature": 1.5, "seed": 3, "logprobs": 0}

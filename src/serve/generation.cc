@@ -86,6 +86,8 @@ std::shared_ptr<Generation> Generation::start(EngineThread& thread, const Tokeni
   const int n_prompts = int(self->request_.prompts.size());
   for (int i = 0; i < n_prompts * self->request_.n; ++i) {
     self->choices_.push_back(std::make_unique<Choice>(i, tokenizer, self->request_.stop));
+    if (!self->request_.continues) continue;
+    self->choices_.back()->detokenizer.follow(self->request_.prompts[size_t(i / self->request_.n)]);
   }
   self->n_open_ = int(self->choices_.size());
   thread.post([self, n_prompts](Engine& engine) {

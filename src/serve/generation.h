@@ -39,7 +39,8 @@ struct Usage {
 
 struct GenerationRequest {
   std::vector<std::vector<Token>> prompts;
-  int n = 1;  // choices per prompt; choice i of prompt p has the number p * n + i
+  bool continues = false;  // the text goes on where that of the prompt ends
+  int n = 1;               // choices per prompt; choice i of prompt p has the number p * n + i
   /// Of every choice, but for prompt and sink; choice i of a prompt has the seed `sampling.seed` +
   /// i.
   Request request;

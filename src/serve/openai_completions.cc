@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "serve/openai.h"
+#include "text/detokenizer.h"
 
 namespace sluice {
 namespace {
@@ -24,6 +26,21 @@ struct CompletionOptions {
   std::vector<std::string> texts;  // of the prompts, for echo
 };
 
+/// Whether a prompt's token is text; what the tokenizer puts before all texts is not.
+bool is_prompt_text(const Tokenizer& tokenizer, const std::vector<Token>& prompt, size_t i) {
+  return i > 0 || prompt[0] != tokenizer.bos();
+}
+
+/// A character that the prompt leaves unfinished is the answer's.
+std::string prompt_text(const Tokenizer& tokenizer, const std::vector<Token>& prompt) {
+  Detokenizer detokenizer(tokenizer);
+  std::string text;
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    if (is_prompt_text(tokenizer, prompt, i)) text += detokenizer.push(prompt[i]);
+  }
+  return text;
+}
+
 size_t count_characters(std::string_view text) {
   return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -31,9 +48,14 @@ size_t count_characters(std::string_view text) {
 /// The arrays that this endpoint has for log-probabilities.
 class LegacyLogprobs {
  public:
-  explicit LegacyLogprobs(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  /// `before`: what the text goes on from.
+  LegacyLogprobs(const Tokenizer& tokenizer, std::span<const Token> before)
+      : tokenizer_(tokenizer), detokenizer_(tokenizer) {
+    detokenizer_.follow(before);
+  }
 
-  void add(Token token, const OrderedJson& logprob, const std::vector<TokenScore>& top) {
+  void add(Token token, bool has_text, const OrderedJson& logprob,
+           const std::vector<TokenScore>& top) {
     const std::string text = token_text(tokenizer_, token);
     tokens_.push_back(text);
     logprobs_.push_back(logprob);
@@ -41,7 +63,7 @@ class LegacyLogprobs {
     for (const TokenScore& other : top) best[token_text(tokenizer_, other.token)] = other.logprob;
     top_.push_back(logprob.is_null() ? OrderedJson() : std::move(best));
     offsets_.push_back(offset_);
-    offset_ += count_characters(text);
+    if (has_text) offset_ += count_characters(detokenizer_.push(token));
   }
   /// What was added since the last call.
   OrderedJson take() {
@@ -54,6 +76,7 @@ class LegacyLogprobs {
 
  private:
   const Tokenizer& tokenizer_;
+  Detokenizer detokenizer_;
   OrderedJson tokens_ = OrderedJson::array(), logprobs_ = OrderedJson::array();
   OrderedJson top_ = OrderedJson::array(), offsets_ = OrderedJson::array();
   size_t offset_ = 0;
@@ -63,10 +86,14 @@ class LegacyLogprobs {
 class Completion {
  public:
   Completion(Call call, CompletionOptions options)
-      : call_(std::move(call)),
-        options_(std::move(options)),
-        choices_(options_.prompts.size() * size_t(options_.best_of),
-                 Choice{LegacyLogprobs(*call_.model->tokenizer)}) {}
+      : call_(std::move(call)), options_(std::move(options)) {
+    for (const std::vector<Token>& prompt : options_.prompts) {
+      const std::span<const Token> before(prompt.data(), options_.echo ? 0 : prompt.size());
+      for (int i = 0; i < options_.best_of; ++i) {
+        choices_.push_back(Choice{LegacyLogprobs(*call_.model->tokenizer, before)});
+      }
+    }
+  }
 
   void piece(Piece piece) {
     Choice& choice = choices_[size_t(piece.choice)];
@@ -78,7 +105,8 @@ class Completion {
     }
     text += piece.text;
     for (const ScoredToken& score : piece.scores) {
-      choice.logprobs.add(score.token, score.logprob, score.top);
+      const bool has_text = !call_.model->tokenizer->is_special(score.token);
+      choice.logprobs.add(score.token, has_text, score.logprob, score.top);
       choice.sum += score.logprob;
       ++choice.n_tokens;
     }
@@ -151,14 +179,15 @@ class Completion {
     const std::vector<Token>& tokens = options_.prompts[prompt];
     for (size_t i = 0; i < tokens.size(); ++i) {
       const bool known = i > 0 && i - 1 < scores.size();  // nothing stands before the first token
+      const bool has_text = is_prompt_text(*call_.model->tokenizer, tokens, i);
       if (!known) {
-        choice.logprobs.add(tokens[i], OrderedJson(), {});
+        choice.logprobs.add(tokens[i], has_text, OrderedJson(), {});
         continue;
       }
       // The engine scores what the prompt has, not what it might have had.
       std::vector<TokenScore> top;
       if (options_.n_top > 0) top.push_back({tokens[i], scores[i - 1]});
-      choice.logprobs.add(tokens[i], scores[i - 1], top);
+      choice.logprobs.add(tokens[i], has_text, scores[i - 1], top);
     }
   }
 
@@ -209,6 +238,7 @@ CompletionOptions read_options(const Fields& body, const ServedModel& model,
   }
   generation.n = options.best_of;
   generation.prompts = options.prompts;
+  generation.continues = true;
   // Choices are compared by their scores.
   if (options.scored || options.best_of > options.n) {
     generation.request.sampling.n_top_logprobs = int(logprobs.value_or(0));
@@ -216,7 +246,7 @@ CompletionOptions read_options(const Fields& body, const ServedModel& model,
   if (options.scored && options.echo) generation.request.score_from = 0;
   if (!options.echo) return options;
   for (const auto& prompt : options.prompts) {
-    options.texts.push_back(model.tokenizer->decode(prompt, /*skip_special=*/true));
+    options.texts.push_back(prompt_text(*model.tokenizer, prompt));
   }
   return options;
 }

@@ -1,5 +1,7 @@
 #include "text/detokenizer.h"
 
+#include <algorithm>
+
 #include "text/tokenizer.h"
 #include "text/tokenizer_parts.h"
 
@@ -13,6 +15,13 @@ Detokenizer::Detokenizer(const Tokenizer& tokenizer, bool skip_special)
 Detokenizer::~Detokenizer() = default;
 Detokenizer::Detokenizer(Detokenizer&&) noexcept = default;
 Detokenizer& Detokenizer::operator=(Detokenizer&&) noexcept = default;
+
+void Detokenizer::follow(std::span<const int32_t> before) {
+  constexpr size_t kEnough = 16;
+  for (const int32_t id : before.last(std::min(before.size(), kEnough))) {
+    if (!tokenizer_->is_special(id)) push(id);
+  }
+}
 
 std::string Detokenizer::push(int32_t id) {
   std::string out;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace sluice {
@@ -20,6 +21,9 @@ class Detokenizer {
   Detokenizer(Detokenizer&&) noexcept;
   Detokenizer& operator=(Detokenizer&&) noexcept;
 
+  /// Goes on behind `before`, of which only the end matters: a character that it leaves unfinished,
+  /// and that a space after it is not the start of a text.
+  void follow(std::span<const int32_t> before);
   /// The text that is certain after this token; often empty inside a character.
   std::string push(int32_t id);
   /// What was held back; call once, after the last token.

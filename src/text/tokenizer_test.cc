@@ -157,6 +157,22 @@ TEST(Detokenizer, HoldsUnfinishedCharactersBack) {
   EXPECT_EQ(stream.finish(), "\xEF\xBF\xBD");
 }
 
+TEST(Detokenizer, GoesOnBehindOtherTokens) {
+  for (const char* name : {"gpt2", "llama3", "metaspace-bpe", "spm-bpe", "smollm", "wordpiece"}) {
+    const auto t = Tokenizer::open(golden(name));
+    const Ids ids = t->encode("The old café, 漢字 and 😀 stone or two, and some words more", false);
+    for (size_t cut = 1; cut < ids.size(); ++cut) {
+      Detokenizer whole(*t), rest(*t);
+      for (size_t i = 0; i < cut; ++i) whole.push(ids[i]);
+      rest.follow(std::span(ids).first(cut));
+      for (size_t i = cut; i < ids.size(); ++i) {
+        EXPECT_EQ(rest.push(ids[i]), whole.push(ids[i])) << name << " " << cut << " " << i;
+      }
+      EXPECT_EQ(rest.finish(), whole.finish());
+    }
+  }
+}
+
 TEST(Tokenizer, LongPiecesTakeLinearithmicTime) {
   const std::string run(100'000, 'a');
   for (const char* name : {"gpt2", "llama3", "o200k", "kimi-tiktoken", "metaspace-bpe", "spm-bpe",
