@@ -316,6 +316,13 @@ class Texts(WithFolder):
                          {"tokens": [72, 105, 32, 195, 169]})
         self.assertEqual(sluice_json("detokenize", "--model", self.model, "--tokens", "72,105,195"),
                          {"text": "Hi\ufffd"})
+        _, error = sluice("detokenize", "--model", self.model, "--tokens", "72,256", code=1)
+        self.assertIn("--tokens: expected ids below 256, got 256", error)
+        lines, _ = sluice("detokenize", "--tokenizer", self.model / "tokenizer.json", "--jsonl",
+                          stdin="[72]\n[72,-1]\n")
+        text, unknown = map(json.loads, lines.splitlines())
+        self.assertEqual(text, "H")
+        self.assertIn("got -1", unknown["error"])
         lines, _ = sluice("tokenize", "--tokenizer", self.model / "tokenizer.json", "--jsonl",
                           stdin='"a"\n5\n{\n"b"\n')
         first, number, broken, last = map(json.loads, lines.splitlines())

@@ -77,6 +77,14 @@ class ProtocolTest(HostileCase):
             statuses = self.answers_to(f"{line}\r\nHost: x\r\n\r\n")
             self.assertTrue(set(statuses) <= {400}, (line, statuses))
 
+    def test_one_empty_line_before_a_request_is_ignored(self):
+        get = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+        call = post(TEXT, '{"prompt": "x", "max_tokens": 1}')
+        self.assertEqual(self.answers_to(b"\r\n" + get), [200])
+        self.assertEqual(self.answers_to(call + b"\r\n" + get + b"\r\n"), [200, 200])
+        self.assertEqual(self.answers_to(b"\r\n\r\n" + get), [400])
+        self.assertEqual(self.answers_to(b"\n" + get), [400])
+
     def test_broken_chunks_are_400(self):
         head = f"POST {TEXT} HTTP/1.1\r\nHost: x\r\n{JSON}Transfer-Encoding: chunked\r\n\r\n"
         for chunks in ["zz\r\n", "-1\r\n{}\r\n0\r\n\r\n", "fffffffffffffffff\r\n", "2\r\n{}x\r\n",

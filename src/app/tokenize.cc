@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "app/commands.h"
 #include "app/line_mode.h"
@@ -84,14 +85,24 @@ std::vector<int32_t> ids_of(const OrderedJson& value) {
   std::vector<int32_t> ids;
   for (const OrderedJson& id : value) {
     if (!value.is_array() || !id.is_number_integer()) break;
-    // Numbers beyond 32 bits are no tokens either.
     const int64_t number = id.get<int64_t>();
-    ids.push_back(number >= 0 && number <= INT32_MAX ? int32_t(number) : -1);
+    ids.push_back(int32_t(std::clamp<int64_t>(number, INT32_MIN, INT32_MAX)));
   }
   if (!value.is_array() || ids.size() != value.size()) {
     throw Error(ErrorCode::kInvalidInput, "line: expected a list of whole numbers");
   }
   return ids;
+}
+
+/// Names the first id that is no token's.
+std::string decode(const Tokenizer& tokenizer, const std::vector<int32_t>& ids, bool skip_special,
+                   const char* what) {
+  for (const int32_t id : ids) {
+    if (id >= 0 && id < tokenizer.vocab_size()) continue;
+    throw Error(ErrorCode::kInvalidInput, "{}: expected ids below {}, got {}", what,
+                tokenizer.vocab_size(), id);
+  }
+  return tokenizer.decode(ids, skip_special);
 }
 
 struct DetokenizeOptions : TokenizerOptions {
@@ -149,11 +160,12 @@ int detokenize_command(int argc, char** argv) {
   const std::unique_ptr<Tokenizer> tokenizer = open(o);
   if (o.jsonl) {
     serve_lines([&](const OrderedJson& line) {
-      return OrderedJson(tokenizer->decode(ids_of(line), o.skip_special));
+      return OrderedJson(decode(*tokenizer, ids_of(line), o.skip_special, "line"));
     });
     return kOk;
   }
-  const std::string text = tokenizer->decode(parse_integers(o.tokens, "--tokens"), o.skip_special);
+  const std::string text =
+      decode(*tokenizer, parse_integers(o.tokens, "--tokens"), o.skip_special, "--tokens");
   if (o.json) {
     print_json(Json{{"text", text}});
   } else {

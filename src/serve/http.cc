@@ -57,6 +57,14 @@ constexpr size_t kMaxRequestId = 128;
 constexpr size_t kLingerBytes = 64 << 20;
 constexpr double kLingerSeconds = 5;
 
+constexpr std::string_view kEmptyLine = "\r\n";
+
+/// Some clients send one behind a body (RFC 9112, section 2.2).
+bool has_empty_line(const beast::flat_buffer &buffer) {
+  const std::string_view bytes(static_cast<const char *>(buffer.data().data()), buffer.size());
+  return bytes.starts_with(kEmptyLine);
+}
+
 Clock::time_point in_seconds(double seconds) {
   return Clock::now() + std::chrono::milliseconds(int64_t(seconds * 1e3));
 }
@@ -298,6 +306,10 @@ asio::awaitable<bool> HttpServer::Impl::serve_one(const ConnectionPtr &connectio
     const auto [error, n] = co_await c.socket.async_read_some(c.buffer.prepare(kReadBytes), kAwait);
     if (error) co_return false;
     c.buffer.commit(n);
+  }
+  if (has_empty_line(c.buffer)) {
+    c.buffer.consume(kEmptyLine.size());
+    if (c.buffer.size() == 0) co_return true;
   }
   c.deadline = in_seconds(options_.header_s);
   Parser parser;
