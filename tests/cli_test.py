@@ -445,6 +445,8 @@ class Simulate(WithFolder):
         flags = ["compare", "--model", GOLDEN / "llama"]
         cases = [
             (["--prompt", 100000], "--prompt, --output: expected at most", 2),
+            (["--max-users", 4], "--max-users: unknown flag", 2),
+            (["--speculate", "ngram"], "--speculate: unknown flag", 2),
             (["--plan", plan], "plan.json: n_blocks: expected 6 for this model, got 64; it is a plan "
                                "for Llama-3.1-8B", 1),
         ]

@@ -49,6 +49,10 @@ bool parse(CompareOptions& o, int argc, char** argv) {
            "a profile of sluice calibrate (default: measured now, for this model alone)")
       ->group("Prediction");
   add_model_flags(app, o.model);
+  // The load decides users and tokens, and random text has nothing to guess from.
+  for (const char* flag : {"--max-users", "--cache-tokens", "--speculate"}) {
+    app.remove_option(app.get_option(flag));
+  }
   add_switch(app, "--json", o.json, "print one object with a list of rows")->group("Output");
   return parse_flags(app, argc, argv);
 }
@@ -243,9 +247,6 @@ void print_row(const Row& row) {
 int compare_command(int argc, char** argv) {
   CompareOptions o;
   if (!parse(o, argc, argv)) return kOk;
-  if (o.model.speculation() != Speculation::kOff) {
-    throw UsageError("--speculate: expected off; random text has nothing to guess from");
-  }
   const std::vector<int32_t> users = parse_integers(o.users, "--users");
   const int max_users = *std::max_element(users.begin(), users.end());
   if (*std::min_element(users.begin(), users.end()) < 1 || max_users > 4096) {

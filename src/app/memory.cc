@@ -25,16 +25,18 @@ struct MemoryOptions {
 
 bool parse(MemoryOptions& o, int argc, char** argv) {
   CLI::App app;
-  set_help(app, "memory", "MODEL [flags]",
-           "Counts what a model needs, without its weights: bytes of the weights, of the cache per "
-           "token and of the fixed state per sequence, for attention, windows, latent and "
-           "compressed attention, indexers and recurrent states alike. MODEL is a name of the "
-           "catalogue (--list), a config.json, or a model on disk; of a model on disk that the "
-           "engine runs, the bytes are those that the engine allocates.",
-           {"sluice memory DeepSeek-V4-Pro --context 1048576",
-            "sluice memory Kimi-K3 --users 80 --context 96300 --weights 4bit --on CS-3",
-            "sluice memory path/to/config.json --cache fp8 --by-layer --json"});
-  add_text(app, "MODEL", "", o.model, "a name, a config.json, a folder or a .gguf file");
+  set_help(
+      app, "memory", "MODEL [flags]",
+      "Counts the bytes that a model needs, from its config alone: of the weights, of the cache "
+      "per token and of the fixed state per sequence, for attention, windows, latent and "
+      "compressed attention, indexers and recurrent states alike. MODEL is a name of the "
+      "catalogue (--list), a config.json, or a model on disk; of a model on disk that the "
+      "engine runs, the bytes are those that the engine allocates.",
+      {"sluice memory DeepSeek-V4-Pro --context 1048576",
+       "sluice memory Kimi-K3 --users 80 --context 96300 --weights 4bit --on CS-3",
+       "sluice memory path/to/config.json --cache fp8 --by-layer --json"});
+  add_text(app, "MODEL", "", o.model,
+           "a name, a config.json, a folder, a .gguf file, or e.g. 3T/150B/80/mla (see plan)");
   add_integer(app, "--context", o.context, 1, 1 << 30, "positions per user (default 4096)")
       ->group("Load");
   add_integer(app, "--users", o.users, 1, 1 << 24, "sequences at a time (default 1)")
@@ -53,7 +55,8 @@ bool parse(MemoryOptions& o, int argc, char** argv) {
   add_switch(app, "--list", o.list, "list the catalogue")->group("Output");
   add_switch(app, "--json", o.json, "print one object; bytes are exact")->group("Output");
   if (!parse_flags(app, argc, argv)) return false;
-  if (o.model.empty() && !o.list) throw UsageError("MODEL: expected a model, got none");
+  if (o.model.empty() && !o.list)
+    throw UsageError("MODEL: expected a model, got none; --list shows names");
   return true;
 }
 

@@ -36,7 +36,7 @@ bool parse(PhaseOptions& o, int argc, char** argv) {
       "one kind. The least number of devices is priced, in one pipeline.",
       {"sluice phase --on CS-3 --attention gqa --svg gqa.svg",
        "sluice phase --on B200 --attention compressed --users 16 --csv points.csv"});
-  add_name(app, "--on", "HW", o.on, "hardware (default CS-3)");
+  add_name(app, "--on", "HW", o.on, "hardware, by name as for `sluice plan` (default CS-3)");
   add_choice(app, "--attention", o.attention, attention_names(), "kind of attention (default mla)")
       ->group("Model");
   add_integer(app, "--layers", o.layers, 1, 4096, "layers (default 80)")->group("Model");
@@ -137,6 +137,8 @@ void print_table(const std::vector<PhasePoint>& points) {
                  p.usd_per_mtok > 0 ? short_number(p.usd_per_mtok) : "not known");
     }
   }
+  fmt::print("\nEvery 8th of {} contexts and 6th of {} sizes; --csv and --json give all.\n",
+             kColumns, kRows);
 }
 
 }  // namespace

@@ -55,25 +55,7 @@ void add_limits(CLI::App& app, PlanOptions& o) {
   add_integer(app, "--max-devices", o.max_devices, 1, 1 << 20, "devices")->group("Limits");
 }
 
-bool parse(PlanOptions& o, int argc, char** argv) {
-  CLI::App app;
-  set_help(
-      app, "plan", "MODEL --on HARDWARE[,HARDWARE] [flags]",
-      "Searches placements of a model on hardware that you may not have: tensor, expert and "
-      "pipeline groups on GPUs and TPUs, layers per device on wafers and SRAM machines. Prints "
-      "the best plan with its memory, its time, its price and what the answer rests on, and why "
-      "the others lost. Two kinds of hardware: attention and states live on the first, "
-      "feed-forwards on the second.",
-      {"sluice plan DeepSeek-V3 --on B200 --users 16 --weights 8bit",
-       "sluice plan Kimi-K3 --on CS-3 --users 80 --context 96300 --weights 4bit --fastest",
-       "sluice plan Kimi-K3 --on GB200,CS-3 --weights 4bit --prefill-on B200",
-       "sluice plan Meta-Llama-3.1-70B --on H100 --min-speed 60 -o plan.json",
-       "sluice plan 3T/150B/80/mla --on GB300 --weights 4bit --site 750MW --min-speed 50",
-       "sluice plan Kimi-K3 --html plans.html"});
-  add_text(app, "MODEL", "", o.model, "a name of the catalogue, a config.json, or a model on disk");
-  add_name(app, "--on", "HW[,HW]", o.on, "hardware by name (see hardware/), or a profile's path");
-  add_name(app, "--prefill-on", "HW", o.prefill_on,
-           "compute prompts there and send the cache over (-o: too); adds time, not price");
+void add_load(CLI::App& app, PlanOptions& o) {
   add_integer(app, "--users", o.users, 1, 1 << 24,
               "requests in flight (default 1; with --site what gives the most tokens per joule)")
       ->group("Load");
@@ -90,6 +72,34 @@ bool parse(PlanOptions& o, int argc, char** argv) {
              "speculation: method and guesses per verification, with published acceptance; pipe: "
              "guesses of one user fill the stages, with the loss that was measured")
       ->group("Formats");
+}
+
+bool parse(PlanOptions& o, int argc, char** argv) {
+  CLI::App app;
+  set_help(
+      app, "plan", "MODEL --on HARDWARE[,HARDWARE] [flags]",
+      "Searches placements of a model on hardware that you may not have: tensor, expert and "
+      "pipeline groups on GPUs and TPUs, layers per device on wafers and SRAM machines. Prints "
+      "the best plan with its memory, its time, its price and what the answer rests on, and why "
+      "the others lost. Two kinds of hardware: attention and states live on the first, "
+      "feed-forwards on the second.",
+      {"sluice plan DeepSeek-V3 --on B200 --users 16 --weights 8bit",
+       "sluice plan Kimi-K3 --on CS-3 --users 80 --context 96300 --weights 4bit --fastest",
+       "sluice plan Kimi-K3 --on GB200,CS-3 --weights 4bit --prefill-on B200",
+       "sluice plan Meta-Llama-3.1-70B --on H100 --min-speed 60 -o plan.json",
+       "sluice plan 3T/150B/80/mla --on GB300 --weights 4bit --site 750MW --min-speed 50",
+       "sluice plan Kimi-K3 --html plans.html"});
+  add_text(
+      app, "MODEL", "", o.model,
+      "a name of the catalogue (sluice memory --list), a config.json, a model on disk, or e.g. "
+      "3T/150B/80/mla: parameters, active ones, layers, attention (gqa, mla, hybrid, "
+      "compressed)");
+  add_name(app, "--on", "HW[,HW]", o.on,
+           fmt::format("hardware by name: {}; or the path of a profile like those in hardware/",
+                       fmt::join(hardware_names(), ", ")));
+  add_name(app, "--prefill-on", "HW", o.prefill_on,
+           "compute prompts there and send the cache over (-o: too); adds time, not price");
+  add_load(app, o);
   add_limits(app, o);
   add_switch(app, "--fastest", o.fastest, "the fastest plan per user instead of the cheapest")
       ->group("Search");
@@ -99,7 +109,8 @@ bool parse(PlanOptions& o, int argc, char** argv) {
       "gives the most tokens per joule: 750MW")
       ->group("Search");
   add_integer(app, "--show", o.most, 1, 1000, "plans to show (default 5)")->group("Output");
-  add_name(app, "-o", "FILE", o.out, "write the plan for `sluice simulate`")->group("Output");
+  add_name(app, "-o", "FILE", o.out, "write the plan, for `sluice simulate --plan`")
+      ->group("Output");
   add_name(app, "--html", "FILE", o.html,
            "write an interactive page instead: MODEL (or none) and the catalogue's main ones on "
            "all hardware (or that of --on), 1 to 256 users, 1 Ki to 1 Mi tokens")
@@ -110,8 +121,9 @@ bool parse(PlanOptions& o, int argc, char** argv) {
     check_page_flags(o);
     return true;
   }
-  if (o.model.empty()) throw UsageError("MODEL: expected a model, got none");
-  if (o.on.empty()) throw UsageError("--on: expected hardware, got none");
+  if (o.model.empty())
+    throw UsageError("MODEL: expected a model, got none; `sluice memory --list` shows names");
+  if (o.on.empty()) throw UsageError("--on: expected hardware, e.g. B200 or CS-3, got none");
   return true;
 }
 
@@ -206,11 +218,15 @@ void print_best(const OrderedJson& best, const OrderedJson& json) {
   const OrderedJson& memory = best["memory"];
   fmt::print("\nMemory of the fullest device\n");
   for (const char* key : {"weights_bytes", "cache_bytes", "usable_bytes"}) {
-    fmt::print("  {:<34}{:>12}\n", key, bytes_text(memory[key].get<double>()));
+    const std::string name(key, std::string_view(key).find('_'));
+    fmt::print("  {:<34}{:>12}\n", name, bytes_text(memory[key].get<double>()));
   }
   fmt::print("\nTime of one pass through all stages, us\n");
   for (const auto& [key, us] : best["time_us"].items()) {
-    fmt::print("  {:<34}{:>12}\n", key, short_number(us.get<double>()));
+    const std::string name = key == "slowest_stage"       ? "of which the slowest stage"
+                             : key == "per_emitted_token" ? "per emitted token"
+                                                          : key;
+    fmt::print("  {:<34}{:>12}\n", name, short_number(us.get<double>()));
   }
 }
 

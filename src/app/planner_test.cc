@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "plan/catalog.h"
+#include "plan/hardware.h"
 
 namespace sluice {
 namespace {
@@ -155,6 +156,16 @@ TEST(SimulateCommand, ComputesPromptsElsewhere) {
   EXPECT_TRUE(
       fault(simulate_command, load).starts_with(file.string() + ": prefill: stage 0: hardware"));
   std::filesystem::remove(file);
+}
+
+TEST(PlanCommand, SpeaksToPeople) {
+  const std::string text = run(plan_command, {"Kimi-K3", "--on", "CS-3", "--weights", "4bit"});
+  EXPECT_NE(text.find("of which the slowest stage"), std::string::npos);
+  EXPECT_EQ(text.find("_bytes"), std::string::npos);
+  const std::string help = run(plan_command, {"--help"});
+  for (const std::string& name : hardware_names()) {
+    EXPECT_NE(help.find(name), std::string::npos) << name;
+  }
 }
 
 TEST(PlanCommand, SaysWhatFormatsItDoesNotPrice) {

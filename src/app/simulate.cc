@@ -175,7 +175,7 @@ bool parse(SimulateOptions& o, int argc, char** argv) {
            {"sluice simulate --stages 80 --stage-us 14 --hop-us 3 --users 80",
             "sluice plan Kimi-K3 --on CS-3 --users 8 --draft dspark-7 -o plan.json",
             "sluice simulate --plan plan.json --users 8 --trace trace.json",
-            "sluice simulate --host host.json --model model.gguf --rate 2 --turns 5",
+            "sluice simulate --host host.json --model model.gguf --rate 0.1 --turns 5",
             "sluice simulate --stages 8 --stage-us 300 --workload day.csv --json"});
   add_stage_flags(app, o);
   add_load_flags(app, o);
@@ -345,8 +345,10 @@ void print_report(const SimReport& r, const SimRoute& route, const SimulateOptio
     fmt::print("{} requests refused: longer than the context or the cache\n", r.n_refused);
   }
   if (r.saturated) {
-    fmt::print("saturated: requests wait longer the later they come; {} waited on average{}\n",
-               short_number(r.mean_waiting),
+    fmt::print("saturated: requests wait longer the later they come{}{}\n",
+               r.mean_waiting < 0.5
+                   ? ""
+                   : fmt::format("; {} waited on average", short_number(r.mean_waiting)),
                r.n_dropped > 0 ? fmt::format(", the last {} were not served", r.n_dropped) : "");
   }
   const auto [least, most] = std::minmax_element(r.busy.begin(), r.busy.end());

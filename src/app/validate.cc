@@ -254,9 +254,13 @@ void print_statistics(const std::string& label, const OrderedJson& s) {
              number("median_absolute_percent"), number("worst_percent"));
 }
 
-void print_cuts(const std::string& title, const OrderedJson& cuts) {
+void print_title(const std::string& title) {
   fmt::print("\n{:<28}{:>6}{:>12}{:>12}{:>12}{:>10}\n", title, "points", "mean |e|", "bias",
              "median |e|", "worst");
+}
+
+void print_cuts(const std::string& title, const OrderedJson& cuts) {
+  print_title(title);
   print_statistics("all", cuts["all"]);
   for (const char* cut : {"by_system", "by_model", "by_engine", "by_load"}) {
     for (const auto& [label, s] : cuts[cut].items()) print_statistics(label, s);
@@ -279,6 +283,7 @@ void print_tables(const OrderedJson& json) {
                row["predicted_tokens_per_s"].get<double>(),
                row["published_tokens_per_s"].get<double>(), row["error_percent"].get<double>());
   }
+  print_title("Wafers, their errors");
   print_statistics("all", wafers["leave_one_model_out"]);
   if (!json.contains("silicon")) return;
   const OrderedJson& silicon = json["silicon"];

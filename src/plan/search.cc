@@ -38,7 +38,7 @@ void judge(Candidate& c, const Demand& demand) {
     c.short_by = short_by;
   };
   const double bytes = c.fullest.weights_bytes + c.fullest.cache_bytes;
-  fail(bytes / c.fullest.usable_bytes, fmt::format("needs {:.1f} GB per device, {:.1f} are usable",
+  fail(bytes / c.fullest.usable_bytes, fmt::format("needs {:.3g} GB per device, {:.3g} are usable",
                                                    bytes / 1e9, c.fullest.usable_bytes / 1e9));
   if (demand.max_devices > 0) {
     fail(double(c.devices) / demand.max_devices,
