@@ -159,6 +159,22 @@ class AnswerTest(PlanCase):
                 shown = float(self.tile(tile).replace(",", ""))
                 self.assertLess(abs(shown / best[key] - 1), WORST, (users, context, key))
 
+    def test_between_points_it_names_the_command_that_is_exact(self):
+        self.choose("model", "Kimi-K3")
+        self.choose("hardware", "B200 + CS-3")
+        self.choose("weights", "4bit")
+        self.choose("draft", "mtp-4")
+        self.choose("prefill", "H100")
+        self.load(20, 10000)
+        command = self.page.text("#how code")
+        self.assertEqual(command, "sluice plan Kimi-K3 --on B200,CS-3 --users 20 --context 10000 "
+                                  "--output 1024 --weights 4bit --cache bf16 --draft mtp-4 --prefill-on H100")
+        answer = json.loads(subprocess.run([SLUICE, *command.split()[1:], "--json"], check=True,
+                                           capture_output=True, text=True).stdout)
+        self.assertIn("prefill", answer)
+        self.load(16, 16384)
+        self.assertEqual(self.page.count("#how code"), 0)
+
     def test_two_kinds_of_hardware(self):
         self.choose("model", "Kimi-K3")
         self.choose("hardware", "B200 + CS-3")
@@ -310,6 +326,7 @@ class UseTest(PlanCase):
         self.assertNotEqual(self.page.run(ground), light)
         self.page.click("#theme")
         self.assertEqual(self.page.run(ground), light)
+        self.load(20, 3000)
         self.page.resize(390, 844)
         self.assertTrue(self.page.run("const page = document.documentElement;"
                                       "return page.scrollWidth === page.clientWidth"))

@@ -113,6 +113,19 @@ const model_lines = (model) => [`${model.name}: ${model.source}`, ...model.not_c
 
 // ---- The answer ----
 
+/** What prints the numbers of the chosen load, to the digit. */
+function command() {
+  const on = parts_of(machine()).map((part) => part.name).join();
+  const name = data.models[chosen.model].name;
+  const flags = [
+    ['on', on], ['users', chosen.users], ['context', chosen.context], ['output', data.output],
+    ['weights', chosen.weights === 'published' ? '' : chosen.weights],
+    ['cache', data.cache], ['draft', chosen.draft], ['prefill-on', data.hardware[chosen.prefill]?.name]];
+  return `sluice plan ${/[^\w./-]/.test(name) ? `'${name}'` : name} ` +
+      flags.filter(([, value]) => value).map(([flag, value]) => `--${flag} ${value}`).join(' ') +
+      (data.ranked === 'fastest' ? ' --fastest' : '');
+}
+
 function show_answer(r) {
   const hardware = machine(), model = data.models[chosen.model];
   find('headline').textContent = `${model.name} on ${r.name}`;
@@ -123,7 +136,7 @@ function show_answer(r) {
       `${bytes(r.usable_bytes)} are usable: ${bytes(r.missing_bytes)} too little, ` +
       `${short((r.weights_bytes + r.cache_bytes) / r.usable_bytes)} times. What follows is as if it did.`;
   find('tiles').classList.toggle('unfit', !fits);
-  find('how').textContent = {
+  const how = {
     exact: 'A point of the grid: exactly what sluice plan prints.',
     between: 'Between points of the grid: of all plans that are best around this load each is interpolated, ' +
         'and the best one shown.',
@@ -133,6 +146,7 @@ function show_answer(r) {
         `${count(r.users)} users with ${count(r.context)} tokens, but for the memory, which is what this ` +
         `load takes of that plan.`,
   }[r.how];
+  find('how').replaceChildren(how, ...(r.how === 'exact' ? [] : [' Exactly: ', element('code', {}, command())]));
   const tile = (name, text, unit, source) => element('div', {}, element('dt', {}, name),
       element('dd', {}, number(text, source), element('small', {}, ` ${unit}`)));
   const is_slow = r.first_ms >= 1e4;
