@@ -168,7 +168,7 @@ class AnswerTest(PlanCase):
         self.load(20, 10000)
         command = self.page.text("#how code")
         self.assertEqual(command, "sluice plan Kimi-K3 --on B200,CS-3 --users 20 --context 10000 "
-                                  "--output 1024 --weights 4bit --cache bf16 --draft mtp-4 --prefill-on H100")
+                                  "--output 1024 --weights 4bit --draft mtp-4 --prefill-on H100")
         answer = json.loads(subprocess.run([SLUICE, *command.split()[1:], "--json"], check=True,
                                            capture_output=True, text=True).stdout)
         self.assertIn("prefill", answer)

@@ -120,7 +120,8 @@ function command() {
   const flags = [
     ['on', on], ['users', chosen.users], ['context', chosen.context], ['output', data.output],
     ['weights', chosen.weights === 'published' ? '' : chosen.weights],
-    ['cache', data.cache], ['draft', chosen.draft], ['prefill-on', data.hardware[chosen.prefill]?.name]];
+    ['cache', data.cache === 'bf16' ? '' : data.cache],
+    ['draft', chosen.draft === 'none' ? '' : chosen.draft], ['prefill-on', data.hardware[chosen.prefill]?.name]];
   return `sluice plan ${/[^\w./-]/.test(name) ? `'${name}'` : name} ` +
       flags.filter(([, value]) => value).map(([flag, value]) => `--${flag} ${value}`).join(' ') +
       (data.ranked === 'fastest' ? ' --fastest' : '');
