@@ -141,6 +141,18 @@ std::vector<Hardware> hardware_list(const std::string& names) {
   return list;
 }
 
+/// A limit that nothing is known about cannot be kept.
+void check_limits(const PlanOptions& o, const std::vector<Hardware>& hardware) {
+  for (const Hardware& one : hardware) {
+    const auto require = [&](bool is_known, const char* flag, const char* what) {
+      if (is_known) return;
+      throw Error(ErrorCode::kUnsupported, "{}: the {} of {} is not known", flag, what, one.name);
+    };
+    require(o.max_usd == 0 || usd_per_hour(one), "--max-usd", "price");
+    require(o.max_kw == 0 || one.find("power") != nullptr, "--max-kw", "power");
+  }
+}
+
 int error_percent(const Candidate& c) {
   int percent = 0;
   for (const DeviceGroup& group : c.placement.groups) {
@@ -379,6 +391,7 @@ int plan_command(int argc, char** argv) {
   demand.compute_bits = compute_bits_for(demand.weights);
   const std::vector<Hardware> hardware = hardware_list(o.on);
   if (hardware.size() > 2) throw UsageError("--on: expected one or two kinds of hardware");
+  check_limits(o, hardware);
   const double site_watts = o.site.empty() ? 0 : watts_from_text(o.site, "--site");
   const bool any_users = site_watts > 0 && o.users == 0 && !o.fastest;
   const std::vector<Candidate> all =

@@ -207,6 +207,16 @@ bool names(const std::string& message, const char* what) {
   return message.find(what) != std::string::npos;
 }
 
+TEST(PlanCommand, LimitsOnWhatIsNotKnownAreRefused) {
+  const std::vector<std::string> words = {"gpt-oss-20b", "--on", "H100,Jalapeno"};
+  for (const auto& [flag, what] : {std::pair("--max-usd", "--max-usd: the price of Jalapeno"),
+                                   {"--max-kw", "--max-kw: the power of Jalapeno"}}) {
+    std::vector<std::string> limited = words;
+    limited.insert(limited.end(), {flag, "1000000"});
+    EXPECT_TRUE(names(fault(plan_command, limited), what));
+  }
+}
+
 TEST(PlanCommand, EmptyNamesAreNamed) {
   for (const char* list : {",", "CS-3,", ",CS-3", "CS-3,,B200"}) {
     EXPECT_TRUE(names(fault(plan_command, {"Kimi-K3", "--on", list}),
