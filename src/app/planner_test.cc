@@ -248,7 +248,11 @@ TEST(SimulateCommand, RefusesWhatItCannotUse) {
   EXPECT_TRUE(names(refused({"--draft", "magic"}), "eagle3-8, got magic"));
   EXPECT_TRUE(names(fault(simulate_command, {"--host", "h.json", "--draft", "mtp-1"}),
                     "--plan or --stage-us take a draft"));
-  EXPECT_TRUE(names(fault(simulate_command, {"--stage-us", "5", "--guess-us", "1"}), "--draft"));
+  for (const auto& [flag, needed] : {std::pair("--guess-us", "requires --draft"),
+                                     {"--think-s", "requires --turns"},
+                                     {"--turn-prompt", "requires --turns"}}) {
+    EXPECT_TRUE(names(fault(simulate_command, {"--stage-us", "5", flag, "1"}), needed)) << flag;
+  }
   // What is wrong with a plan is told with its file.
   Json json = parse_json(read(plan), "plan");
   const auto changed = [&](const char* key, Json value) {

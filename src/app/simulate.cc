@@ -88,7 +88,7 @@ void add_load_flags(CLI::App& app, SimulateOptions& o) {
   file->group(group);
   const auto integer = [&](const char* name, int& value, int low, int high, const char* help) {
     CLI::Option* const option = add_integer(app, name, value, low, high, help);
-    option->group(group)->excludes(file);
+    return option->group(group)->excludes(file);
   };
   integer("--requests", o.requests, 1, 10'000'000, "in all (default 1000)");
   integer("--prompt", o.prompt, 1, kMostTokens, "tokens of a prompt (default 512)");
@@ -97,13 +97,17 @@ void add_load_flags(CLI::App& app, SimulateOptions& o) {
              "standard deviation of both over their means; log-normal (default 0)")
       ->group(group)
       ->excludes(file);
-  integer("--turns", o.turns, 1, 10'000,
-          "requests per session; each prompt begins with all that was said (default 1)");
+  CLI::Option* const turns =
+      integer("--turns", o.turns, 1, 10'000,
+              "requests per session; each prompt begins with all that was said (default 1)");
   integer("--turn-prompt", o.turn_prompt, 1, kMostTokens,
-          "new tokens of each further prompt (default 64)");
-  add_number(app, "--think-s", o.think_s, 0, 1e6f, "seconds between an answer and the next turn")
+          "with --turns: new tokens of each further prompt (default 64)")
+      ->needs(turns);
+  add_number(app, "--think-s", o.think_s, 0, 1e6f,
+             "with --turns: seconds between an answer and the next turn (default 0)")
       ->group(group)
-      ->excludes(file);
+      ->excludes(file)
+      ->needs(turns);
   add_integer(app, "--shared", o.n_shared, 0, kMostTokens, "first tokens that all sessions share")
       ->group(group);
   add_seed(app, "--seed", o.seed, "the same seed gives the same run (default 1)")->group(group);
