@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "plan/first_token.h"
 #include "plan/prefill.h"
 #include "plan/sensitivity.h"
 
@@ -184,21 +185,22 @@ class GridWriter {
       : hardware_(hardware),
         points_(axes.guesses.size(), std::vector<Column>(std::size(kGridColumns))) {}
 
-  /// What `c` gives with the next number of guesses, by every way that leads to it.
-  void note(Load& load, const Candidate& c, const Placement& placement) {
+  /// What `c` gives with the next number of guesses, by every way that leads to it. `between`: a
+  /// prompt of so many tokens is computed, too.
+  void note(Load& load, const Candidate& c, const CostModel& cost, double between) {
     Entry& entry = load.ways[c.ways.front()];
     if (entry.points.empty()) {
       entry.form = c.name;
       entry.counts = take_counts(entry.form);
       entry.devices.resize(hardware_.parts.size());
-      for (const DeviceGroup& group : placement.groups) {
+      for (const DeviceGroup& group : cost.placement().groups) {
         entry.devices[part_of(hardware_, group.hardware->name)] += group.devices();
       }
       entry.fullest = part_of(hardware_, c.fullest_on);
       entry.fill = (c.fullest.weights_bytes + c.fullest.cache_bytes) / c.fullest.usable_bytes;
       entry.usd_per_hour = c.usd_per_hour.value_or(c.devices);
-      const double shared[] = {c.first_ms, c.fullest.weights_bytes / kGiga,
-                               c.fullest.cache_bytes / kGiga};
+      const double shared[] = {c.first_ms, first_token_us(cost, between) / 1e3,
+                               c.fullest.weights_bytes / kGiga, c.fullest.cache_bytes / kGiga};
       std::copy(std::begin(shared), std::end(shared), entry.shared);
     }
     const double round_us = c.token_us * c.accepted;
@@ -364,10 +366,12 @@ std::string grid_of(const PageModel& model, const PageHardware& hardware, Demand
         demand.users = axes.users[u];
         demand.prompt = axes.contexts[c];
         Load& load = table.at(u, c);
+        const double next = axes.contexts[std::min(c + 1, axes.contexts.size() - 1)];
+        const double between = std::round(std::sqrt(axes.contexts[c] * next));
         const std::vector<Candidate> best =
             best_by_draft(model.shape, hardware.parts, demand, drafts,
-                          [&](const Candidate& one, const Placement& placement) {
-                            out.note(load, one, placement);
+                          [&](const Candidate& one, const CostModel& cost) {
+                            out.note(load, one, cost, between);
                           });
         const bool has_rest =
             is_on(axes.rest_users, demand.users) && is_on(axes.rest_contexts, demand.prompt);

@@ -29,7 +29,9 @@ struct PageAxes {
 };
 
 /// Of a way of placing the model at a load, whatever is guessed; and for each number of guesses.
-inline constexpr const char* kEntryColumns[] = {"first_ms", "weights_gb", "cache_gb"};
+/// first_between_ms: of a prompt between this context and the next, in the middle of logarithms.
+inline constexpr const char* kEntryColumns[] = {"first_ms", "first_between_ms", "weights_gb",
+                                                "cache_gb"};
 inline constexpr const char* kGridColumns[] = {"waiting_us", "compute_us", "memory_us",
                                                "joins_us",   "launch_us",  "hops_us"};
 

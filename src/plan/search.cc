@@ -395,7 +395,7 @@ std::vector<Candidate> best_by_draft(const ModelShape& model, const std::vector<
       demand.draft = drafts[i];
       Candidate c = timed(described, cost, demand);
       judge(c, demand);
-      if (on_candidate) on_candidate(c, cost.placement());
+      if (on_candidate) on_candidate(c, cost);
       if (best[i].devices > 0 && !is_better(c, best[i], demand)) continue;
       best[i] = std::move(c);
       best[i].placement = cost.placement();

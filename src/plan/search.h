@@ -71,8 +71,9 @@ double user_speed(const CostModel& cost, const Demand& demand);
 std::vector<Candidate> search(const ModelShape& model, const std::vector<Hardware>& hardware,
                               const Demand& demand);
 
-/// Is told of each candidate, its placement apart; of those of a placement in order of drafts.
-using OnCandidate = std::function<void(const Candidate&, const Placement&)>;
+/// Is told of each candidate, with the costs of its placement; of those of a placement in order of
+/// drafts.
+using OnCandidate = std::function<void(const Candidate&, const CostModel&)>;
 
 /// The first of search() for each draft; cheaper than one by one.
 std::vector<Candidate> best_by_draft(const ModelShape& model, const std::vector<Hardware>& hardware,

@@ -14,6 +14,9 @@ function place(axis, value) {
 const in_logs = (axis, {low, high}, value) =>
     low === high ? 0 : Math.log(value / axis[low]) / Math.log(axis[high] / axis[low]);
 
+const between_in_logs = (from, to, share) =>
+    Math.exp((1 - share) * Math.log(from) + share * Math.log(to));
+
 /** The numbers of a column: four digits in base 36 and an exponent of ten each; a capital letter
  *  repeats the number before, A once. */
 function decode(text) {
@@ -45,6 +48,9 @@ export const nearest = (axis, value) => axis.reduce((best, x, i) =>
 
 /** Whether points differ in their numbers of devices and stages only. */
 const are_alike = (points) => points.every(({form}) => form === points[0].form);
+
+/** Whether those are the same, too. */
+const is_same = (points) => points.every(({counts}) => String(counts) === String(points[0].counts));
 
 const sum_of = (points, value) => points.reduce((sum, point) => sum + point.weight * value(point), 0);
 
@@ -148,8 +154,7 @@ export class Grid {
   }
 
   between(selection, points, user, context) {
-    const is_same = points.every(({counts}) => String(counts) === String(points[0].counts));
-    const result = {how: points.length === 1 ? 'exact' : is_same ? 'between' : 'near',
+    const result = {how: points.length === 1 ? 'exact' : is_same(points) ? 'between' : 'near',
                     users: selection.users, context: selection.context, ...this.numbers(selection, points)};
     if (points.length > 1) result.first_ms = this.first_ms(points, user, context, selection);
     this.complete(result, selection);
@@ -184,18 +189,23 @@ export class Grid {
         this.data.output * cache_bytes_per_token;
   }
 
-  /** Between points the first token follows powers of the context: straight in logarithms. */
+  /** Between points the first token follows powers of the context: straight in logarithms; from a point
+   *  to one in the middle and on to the next if they have the same plan. */
   first_ms(points, user, context, selection) {
-    const ms = decoded(this.of(selection), 'shared')[this.data.shared.indexOf('first_ms')];
-    const shares = {u: in_logs(this.axes.users, user, selection.users),
-                    c: in_logs(this.axes.context, context, selection.context)};
-    let sum = 0;
-    for (const {entry, u, c} of points) {
-      const weight = (user.low === user.high ? 1 : u === user.high ? shares.u : 1 - shares.u) *
-          (context.low === context.high ? 1 : c === context.high ? shares.c : 1 - shares.c);
-      sum += weight * Math.log(ms[entry]);
-    }
-    return Math.exp(sum);
+    const shared = decoded(this.of(selection), 'shared');
+    const [first, middle] = ['first_ms', 'first_between_ms'].map((name) =>
+        shared[this.data.shared.indexOf(name)]);
+    const share = in_logs(this.axes.context, context, selection.context);
+    const of_users = (u) => {
+      const [low, high] = [context.low, context.high].map((c) =>
+          points.find((point) => point.u === u && point.c === c));
+      const ends = [first[low.entry], first[high.entry]];
+      if (!is_same([low, high])) return between_in_logs(...ends, share);
+      return share <= 0.5 ? between_in_logs(ends[0], middle[low.entry], 2 * share) :
+          between_in_logs(middle[low.entry], ends[1], 2 * share - 1);
+    };
+    return between_in_logs(of_users(user.low), of_users(user.high),
+                           in_logs(this.axes.users, user, selection.users));
   }
 
   /** What follows from a point and its plan. */
@@ -234,8 +244,7 @@ export class Grid {
     const axis = this.axes.context, context = place(axis, result.context);
     const row = this.format(selection) * axis.length;
     const share = in_logs(axis, context, result.context);
-    const compute_ms = Math.exp((1 - share) * Math.log(ms[row + context.low]) +
-                                share * Math.log(ms[row + context.high]));
+    const compute_ms = between_in_logs(ms[row + context.low], ms[row + context.high], share);
     const bytes = (1 - context.share) * model.prompt_bytes[context.low] +
         context.share * model.prompt_bytes[context.high];
     const link = (i) => this.data.hardware[i].numbers.link_bandwidth?.value ?? 0;
