@@ -535,6 +535,16 @@ class WebSocketTest(ResponsesCase):
                 ends.append((event["stream_id"], event["response"]["usage"]["output_tokens"]))
         self.assertEqual(ends, [("short", 8), ("long", 200), ("long", 8)])
 
+    def test_errors_name_their_lane(self):
+        self.client.frame(1, json.dumps({"type": "no", "stream_id": "a"}).encode())
+        self.assertEqual(self.client.event()["stream_id"], "a")
+        for i in range(17):
+            self.client.send(input="x", stream_id=f"lane-{i}", max_output_tokens=200)
+        while (event := self.client.event())["type"] != "error":
+            pass
+        self.assertEqual((event["code"], event["stream_id"]),
+                         ("websocket_stream_limit_reached", "lane-16"))
+
     def test_errors_are_events(self):
         for body, param in [({"type": "session.update"}, "type"), ({}, "type"),
                             ({"type": "response.create", "input": 3}, "input"),

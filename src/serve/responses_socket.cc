@@ -101,11 +101,12 @@ void ResponseSocket::read() {
       incoming_.pop_front();
     }
     bool refused = false;
+    std::string lane;
     try {
-      sort_in(text);
+      sort_in(text, lane);
     } catch (const ApiError& error) {
       refused = true;
-      send_error("", error);
+      send_error(lane, error);
     }
     if (!refused) continue;
     const std::lock_guard lock(mutex_);
@@ -115,12 +116,12 @@ void ResponseSocket::read() {
   close_if_done();
 }
 
-void ResponseSocket::sort_in(const std::string& text) {
+/// Sets `lane` as soon as it is known, for errors.
+void ResponseSocket::sort_in(const std::string& text, std::string& lane) {
   OrderedJson body = parse_body(text);
   const Fields fields(body);
-  fields.required_text("type");
-  fields.choice("type", {"response.create"});
-  const std::string lane = read_lane(fields);
+  lane = read_lane(fields);
+  fields.required_choice("type", {"response.create"});
   const std::lock_guard lock(mutex_);
   if (retired_) throw ApiError(*retired_);
   if (!lanes_.contains(lane) && lanes_.size() >= kMaxLanes) {

@@ -48,7 +48,7 @@ class ResponseSocket final : public WebSocketHandler,
   };
 
   void read();
-  void sort_in(const std::string& text);
+  void sort_in(const std::string& text, std::string& lane);
   void run_next(const std::string& lane);
   void start(const std::string& lane, OrderedJson body);
   std::shared_ptr<const Turn> previous(const Fields& body, const Call& call);
