@@ -135,7 +135,7 @@ TEST(JsonSchema, AcceptsWhatTheReferenceValidatorAccepts) {
 TEST(JsonSchema, NamesUnsupportedKeywordsAndTheirPath) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"type": "integer", "multipleOf": 0})", "schema: #/multipleOf: expected a number above"},
-      {R"({"type": "integer", "multipleOf": 1000003})", "#/multipleOf: expected a divisor with"},
+      {R"({"type": "integer", "multipleOf": 1000003})", "#/multipleOf: expected a divisor, such"},
       {R"({"type": "number", "multipleOf": 1e-16})", "#/multipleOf: expected at most 18 digits"},
       {R"({"multipleOf": 7, "minimum": 8, "maximum": 13})", "contradiction"},
       {R"({"properties": {"a": {"not": {}}}})", "#/properties/a/not:"},

@@ -11,7 +11,7 @@
 #include "text/json_formats.h"
 #include "text/json_parts.h"
 #include "text/number_grammar.h"
-#include "text/pattern_length.h"
+#include "text/pattern_product.h"
 #include "text/regex_grammar.h"
 #include "text/schema_merge.h"
 #include "text/schema_overlap.h"
@@ -366,23 +366,23 @@ Expr SchemaCompiler::compile_string(const OrderedJson& schema, const std::string
   if (max >= 0 && min > max) {
     fail(where + "/minLength", "at most maxLength", std::to_string(min));
   }
+  std::vector<TextPattern> patterns;
   for (const char* keyword : {"pattern", "format"}) {
     if (!schema.contains(keyword)) continue;
-    const auto value = schema[keyword].get<std::string>();
+    const auto& value = schema[keyword].get_ref<const std::string&>();
     const std::string path = where + "/" + keyword;
-    if (schema.contains("pattern") && schema.contains("format")) {
-      throw Error(ErrorCode::kUnsupported, "{}: expected pattern or format, got both", path);
-    }
     const bool is_pattern = keyword == std::string_view("pattern");
     const std::string_view pattern = is_pattern ? value : format_pattern(value);
     if (pattern.empty() && !is_pattern) {
       throw Error(ErrorCode::kUnsupported, "{}: expected one of {}, got \"{}\"", path,
                   format_names(), value);
     }
-    const RegexOptions options{.what = path, .search = is_pattern, .json_string = true};
-    const Expr body = has_length
-                          ? pattern_of_length(builder_, pattern, options, min, max, match_steps_)
-                          : regex_grammar(builder_, pattern, options);
+    patterns.push_back({pattern, {.what = path, .search = is_pattern, .json_string = true}});
+  }
+  if (!patterns.empty()) {
+    const Expr body = has_length || patterns.size() > 1
+                          ? pattern_product(builder_, patterns, min, max, match_steps_)
+                          : regex_grammar(builder_, patterns[0].text, patterns[0].options);
     // With its quotes: a rule's mask is complete where the rule ends with them.
     return builder_.call(builder_.rule("", parts_.quoted(body)));
   }

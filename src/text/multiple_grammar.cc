@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <numeric>
 #include <tuple>
 
 #include "base/error.h"
+#include "text/automaton_explorer.h"
 #include "text/number_grammar.h"
 
 namespace sluice {
@@ -13,7 +13,6 @@ namespace {
 constexpr int kMaxWholeDigits = 20;
 constexpr int kMaxDecimals = 15;  // with the digits before the point, a WideInteger holds them
 constexpr size_t kMaxDivisorDigits = 18;
-constexpr size_t kMaxStates = 20'000;
 
 /// The numbers low..high, not negative, in units of the last decimal, that a step divides. A state
 /// of the automaton is how many digits are left, the remainder of those before (as the digits stand
@@ -22,7 +21,9 @@ constexpr size_t kMaxStates = 20'000;
 class Multiples {
  public:
   Multiples(GrammarBuilder& builder, const Divisor& divisor, const std::string& where)
-      : builder_(builder), divisor_(divisor), where_(where) {}
+      : builder_(builder),
+        divisor_(divisor),
+        explorer_(where, "a divisor, such as one below 1000, with digits and remainders") {}
 
   Expr between(WideInteger low, WideInteger high) {
     for (int whole = 1; whole <= kMaxWholeDigits; ++whole) {
@@ -31,19 +32,14 @@ class Multiples {
       const Bounds bounds{std::max(low, first), std::min(high, power_of_ten(length) - 1)};
       if (bounds.low > bounds.high) continue;
       bounds_[length] = bounds;
-      go(kStart, {.left = length, .at_low = true, .at_high = true, .length = length},
+      go(Explorer::kStart, {.left = length, .at_low = true, .at_high = true, .length = length},
          builder_.empty());
     }
-    while (!pending_.empty()) {
-      const auto [state, id] = pending_.front();
-      pending_.pop_front();
-      expand(state, id);
-    }
-    return builder_.automaton(kFirst + static_cast<int>(ids_.size()), transitions_);
+    explorer_.explore([this](const State& state, int32_t id) { expand(state, id); });
+    return explorer_.build(builder_);
   }
 
  private:
-  static constexpr int32_t kStart = 0, kEnd = 1, kFirst = 2;
   struct Bounds {
     WideInteger low, high;
   };
@@ -55,6 +51,7 @@ class Multiples {
     int length = 0;             // of the number whose bounds count; 0: none do
     auto operator<=>(const State&) const = default;
   };
+  using Explorer = AutomatonExplorer<State>;
 
   /// The bounds of the digits that are left.
   Bounds rest(const State& state) const {
@@ -71,17 +68,7 @@ class Multiples {
     to.at_low = bounds.low != 0;
     to.at_high = bounds.high != power_of_ten(to.left) - 1;
     if (!to.at_low && !to.at_high) to.length = 0;
-    const auto [entry, is_new] = ids_.try_emplace(to, kFirst + static_cast<int32_t>(ids_.size()));
-    if (is_new) {
-      if (ids_.size() > kMaxStates) {
-        throw Error(ErrorCode::kUnsupported,
-                    "{}: expected a divisor with at most {} states of digits and remainders, such "
-                    "as one below 1000, got more",
-                    where_, kMaxStates);
-      }
-      pending_.emplace_back(to, entry->second);
-    }
-    transitions_.push_back({from, entry->second, label});
+    explorer_.go(from, to, label);
   }
 
   void expand(const State& state, int32_t id) {
@@ -89,7 +76,7 @@ class Multiples {
     const bool may_stop = at_point || (state.left < divisor_.decimals);
     // The digits that are left would be zeros.
     if (may_stop && state.remainder == 0 && !state.at_low) {
-      transitions_.push_back({id, kEnd, builder_.empty()});
+      explorer_.end(id, builder_.empty());
     }
     if (state.left == 0) return;
     if (at_point) {
@@ -130,11 +117,8 @@ class Multiples {
 
   GrammarBuilder& builder_;
   const Divisor divisor_;
-  const std::string& where_;
+  Explorer explorer_;
   std::map<int, Bounds> bounds_;  // by length
-  std::map<State, int32_t> ids_;
-  std::deque<std::pair<State, int32_t>> pending_;
-  std::vector<GrammarBuilder::Transition> transitions_;
   std::map<std::pair<int, int>, Expr> digits_;
 };
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
+#include "text/number_grammar.h"
 
 namespace sluice {
 namespace {
@@ -12,6 +14,7 @@ namespace {
 constexpr size_t kMaxProduct = 1000;          // branches of two "anyOf" that meet
 constexpr size_t kMaxProductBytes = 4 << 20;  // as text
 constexpr size_t kMaxCompared = 4'000'000;    // pairs of two lists of values
+constexpr int kMaxExactDigits = 15;           // of any decimal number in JSON
 
 const std::set<std::string_view> kAnnotations = {"title",
                                                  "description",
@@ -139,6 +142,23 @@ OrderedJson merged_properties(const OrderedJson& a, const OrderedJson& b) {
   return result;
 }
 
+/// The least number that both divide.
+OrderedJson common_multiple(const OrderedJson& a, const OrderedJson& b, const std::string& where) {
+  const std::string path = where + "/multipleOf";
+  const Divisor x = to_divisor(a, path), y = to_divisor(b, path);
+  const int decimals = std::max(x.decimals, y.decimals);
+  const WideInteger left = x.step * power_of_ten(decimals - x.decimals);
+  const WideInteger right = y.step * power_of_ten(decimals - y.decimals);
+  WideInteger divisor = left;
+  for (WideInteger rest = right; rest != 0;) divisor = std::exchange(rest, divisor % rest);
+  // Neither factor nor product may have more digits than their types hold.
+  const WideInteger limit = power_of_ten(kMaxExactDigits);
+  if (left / divisor >= limit / right) refuse(where, "multipleOf", "a smaller common multiple");
+  std::string digits = std::to_string(static_cast<int64_t>(left / divisor * right));
+  if (decimals > 0) digits += "e-" + std::to_string(decimals);
+  return OrderedJson::parse(digits);
+}
+
 OrderedJson merged_value(const std::string& keyword, const OrderedJson& a, const OrderedJson& b,
                          const std::string& where) {
   if (a == b) return a;
@@ -147,6 +167,7 @@ OrderedJson merged_value(const std::string& keyword, const OrderedJson& a, const
   if (keyword == "required") return joined(a, b);
   if (keyword == "anyOf") return product(a, b, where);
   if (keyword == "items" || keyword == "additionalProperties") return both(a, b);
+  if (keyword == "multipleOf") return common_multiple(a, b, where);
   if (keyword.starts_with("min") || keyword == "exclusiveMinimum") return std::max(a, b);
   if (keyword.starts_with("max") || keyword == "exclusiveMaximum") return std::min(a, b);
   refuse(where, keyword, "one value, got two that must both hold");

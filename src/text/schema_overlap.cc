@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "text/number_grammar.h"
+#include "text/pattern_product.h"
 #include "text/schema_merge.h"
 
 namespace sluice {
@@ -177,7 +178,7 @@ class Comparison {
       for (const std::string& y : right) {
         if (x != y && !(is_number(x) && is_number(y))) continue;
         const bool apart = is_number(x)    ? ranges_disjoint(a, b)
-                           : x == "string" ? counts_disjoint(a, b, "minLength", "maxLength")
+                           : x == "string" ? strings_disjoint(a, b)
                            : x == "array"  ? counts_disjoint(a, b, "minItems", "maxItems")
                            : x == "object"
                                ? objects_disjoint(a, b, depth) || objects_disjoint(b, a, depth)
@@ -226,6 +227,20 @@ class Comparison {
     return below(a, b) || below(b, a);
   }
 
+  bool strings_disjoint(const Side& a, const Side& b) {
+    if (counts_disjoint(a, b, "minLength", "maxLength")) return true;
+    const OrderedJson *left = a.find("pattern"), *right = b.find("pattern");
+    if (!left || !right || !left->is_string() || !right->is_string()) return false;
+    const RegexOptions options{.what = where_, .search = true};
+    const TextPattern patterns[] = {{left->get_ref<const std::string&>(), options},
+                                    {right->get_ref<const std::string&>(), options}};
+    try {
+      return !patterns_meet(patterns, steps_);
+    } catch (const Error&) {  // a pattern that is wrong says so where it is compiled
+      return false;
+    }
+  }
+
   /// Whether `test` holds for a name that is required.
   template <typename Test>
   bool required(const Side& side, const Test& test) {
@@ -252,7 +267,7 @@ class Comparison {
     }
     const auto same = [&](const std::string& other) { return other == name; };
     const OrderedJson* names = side.find("required");
-    const bool lists = (properties && !properties->empty()) || (names && !names->empty());
+    const bool lists = properties || (names && !names->empty());
     return {narrow && lists && !required(side, same) ? &kNone : &kAny, false};
   }
 
