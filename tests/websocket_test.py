@@ -103,8 +103,8 @@ class WebSocketTest(ResponsesCase):
     def test_errors_name_their_lane(self):
         self.client.frame(1, json.dumps({"type": "no", "stream_id": "a"}).encode())
         self.assertEqual(self.client.event()["stream_id"], "a")
-        for i in range(17):
-            self.client.send(input="x", stream_id=f"lane-{i}", max_output_tokens=200)
+        for i in [*range(16)] * 3 + [16]:  # several for each, so that no lane ends before the last
+            self.client.send(input="x", stream_id=f"lane-{i}", max_output_tokens=400)
         while (event := self.client.event())["type"] != "error":
             pass
         self.assertEqual((event["code"], event["stream_id"]),
