@@ -377,8 +377,12 @@ class StoredTest(ResponsesCase):
         self.assertEqual((end["status"], end["usage"]["output_tokens"]), ("incomplete", 60))
 
     def test_cancel(self):
+        # Others come first, so that it cannot be done before it is cancelled.
+        others = [self.ask(background=True, max_output_tokens=450)["id"] for _ in range(40)]
         response = self.ask(background=True, max_output_tokens=450)
         cancelled = self.server.post(f"{URL}/{response['id']}/cancel", {})
+        for other in others:
+            self.server.post(f"{URL}/{other}/cancel", {})
         self.assertEqual(cancelled["status"], "cancelled")
         self.assertEqual(self.get(response["id"]), cancelled)
         self.server.wait_for("sluice_requests_open", 0)
