@@ -427,6 +427,14 @@ class Simulate(WithFolder):
             self.assertGreater(row["tpot_ms"]["measured"], 0)
             self.assertGreater(row["tpot_ms"]["predicted"], 0)
 
+    def test_compare_knows_how_little_the_cache_holds(self):
+        load = ["compare", "--model", GOLDEN / "llama", "--users", "3", "--prompt", 40, "--output",
+                8, "--requests", 2, "--threads", 1]
+        roomy, tight = (sluice_json(*load, *flags)["rows"][0]
+                        for flags in ([], ["--cache-tokens", 64]))  # one request at a time
+        self.assertTrue(tight["same_batches"])
+        self.assertGreater(tight["batches"], 2 * roomy["batches"])
+
     def test_calibrate_writes_a_profile_that_compare_reads(self):
         host = self.folder / "host.json"
         flags = ["compare", "--model", GOLDEN / "llama", "--output", 4, "--prompt", 8]
@@ -446,7 +454,8 @@ class Simulate(WithFolder):
         cases = [
             (["--prompt", 100000], "--prompt, --output: expected at most", 2),
             (["--max-users", 4], "--max-users: unknown flag", 2),
-            (["--speculate", "ngram"], "--speculate: unknown flag", 2),
+            (["--speculate", "ngram"], "--speculate: expected off; random text", 2),
+            (["--cache-tokens", 100], "at most 96 tokens together, the pages of --cache-tokens", 2),
             (["--plan", plan], "plan.json: n_blocks: expected 6 for this model, got 64; it is a plan "
                                "for Llama-3.1-8B", 1),
         ]

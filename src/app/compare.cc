@@ -49,10 +49,7 @@ bool parse(CompareOptions& o, int argc, char** argv) {
            "a profile of sluice calibrate (default: measured now, for this model alone)")
       ->group("Prediction");
   add_model_flags(app, o.model);
-  // The load decides users and tokens, and random text has nothing to guess from.
-  for (const char* flag : {"--max-users", "--cache-tokens", "--speculate"}) {
-    app.remove_option(app.get_option(flag));
-  }
+  app.remove_option(app.get_option("--max-users"));  // --users says it
   add_switch(app, "--json", o.json, "print one object with a list of rows")->group("Output");
   return parse_flags(app, argc, argv);
 }
@@ -83,8 +80,9 @@ class Comparison {
     host_model_ = describe_for_host(*model_, runtime_.checkpoint(), o_.model.i8());
     check_lengths();
     if (!o_.host.empty()) read_host();
-    const int64_t tokens = int64_t(max_users) * (o_.prompt + o_.output + 2 * kPageTokens);
-    pools_.n_pages = int(std::min<int64_t>(2 * tokens / kPageTokens, 1 << 24));
+    const int64_t usual = int64_t(max_users) * (o_.prompt + o_.output + 2 * kPageTokens) * 2;
+    const int64_t tokens = o_.model.cache_tokens > 0 ? o_.model.cache_tokens : usual;
+    pools_.n_pages = int(std::min<int64_t>(tokens / kPageTokens, 1 << 24));
     for (const PlacedBlock& placed : model_->blocks) {
       if (placed.block->cache().kind == CacheKind::kRecurrent) {
         pools_.n_state_slots = 2 * max_users + 8;
@@ -151,11 +149,16 @@ class Comparison {
 
   void check_lengths() const {
     const int64_t tokens = int64_t(o_.prompt) + o_.output;
-    if (model_->max_context == 0 || tokens <= model_->max_context) return;
-    throw UsageError(
-        fmt::format("--prompt, --output: expected at most {} tokens together, the context of this "
-                    "model, got {}",
-                    model_->max_context, tokens));
+    const auto require = [&](int64_t most, const char* what) {
+      if (tokens <= most) return;
+      throw UsageError(
+          fmt::format("--prompt, --output: expected at most {} tokens together, {}, got {}", most,
+                      what, tokens));
+    };
+    if (model_->max_context > 0) require(model_->max_context, "the context of this model");
+    if (o_.model.cache_tokens > 0) {
+      require(o_.model.cache_tokens / kPageTokens * kPageTokens, "the pages of --cache-tokens");
+    }
   }
 
   /// A profile that the prediction cannot use is refused before anything runs.
@@ -247,6 +250,9 @@ void print_row(const Row& row) {
 int compare_command(int argc, char** argv) {
   CompareOptions o;
   if (!parse(o, argc, argv)) return kOk;
+  if (o.model.speculation() != Speculation::kOff) {
+    throw UsageError("--speculate: expected off; random text has nothing to guess from");
+  }
   const std::vector<int32_t> users = parse_integers(o.users, "--users");
   const int max_users = *std::max_element(users.begin(), users.end());
   if (*std::min_element(users.begin(), users.end()) < 1 || max_users > 4096) {

@@ -41,12 +41,7 @@ bool parse(MemoryOptions& o, int argc, char** argv) {
       ->group("Load");
   add_integer(app, "--users", o.users, 1, 1 << 24, "sequences at a time (default 1)")
       ->group("Load");
-  add_choice(app, "--weights", o.weights, {"4bit", "8bit", "bf16"},
-             "format of every matrix; 4bit is MXFP4, 4.25 bits (default: as published)")
-      ->group("Formats");
-  add_choice(app, "--cache", o.cache, {"bf16", "fp8"},
-             "format of the paged cache; recurrent states are always f32 (default bf16)")
-      ->group("Formats");
+  add_formats(app, o.weights, o.cache);
   add_name(app, "--on", "HARDWARE", o.on,
            "also the devices that hold it, e.g. CS-3, B200, GB300, EPYC; of each only the usable "
            "part of its memory counts")

@@ -63,11 +63,7 @@ void add_load(CLI::App& app, PlanOptions& o) {
       ->group("Load");
   add_integer(app, "--output", o.output, 1, 1 << 30, "tokens of an answer (default 1024)")
       ->group("Load");
-  add_choice(app, "--weights", o.weights, {"4bit", "8bit", "bf16"},
-             "format of every matrix (default: as published)")
-      ->group("Formats");
-  add_choice(app, "--cache", o.cache, {"bf16", "fp8"}, "format of the cache (default bf16)")
-      ->group("Formats");
+  add_formats(app, o.weights, o.cache);
   add_choice(app, "--draft", o.draft, draft_names(),
              "speculation: method and guesses per verification, with published acceptance; pipe: "
              "guesses of one user fill the stages, with the loss that was measured")

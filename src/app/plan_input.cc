@@ -61,6 +61,15 @@ FoundModel find_on_disk(const fs::path& path) {
 
 }  // namespace
 
+void add_formats(CLI::App& app, std::string& weights, std::string& cache) {
+  add_choice(app, "--weights", weights, {"4bit", "8bit", "bf16"},
+             "format of every matrix; 4bit is MXFP4, 4.25 bits (default: as published)")
+      ->group("Formats");
+  add_choice(app, "--cache", cache, {"bf16", "fp8"},
+             "format of the paged cache; recurrent states are always f32 (default bf16)")
+      ->group("Formats");
+}
+
 FoundModel find_model(const std::string& name) {
   std::error_code error;
   if (fs::exists(name, error)) return find_on_disk(name);

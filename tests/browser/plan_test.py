@@ -14,10 +14,10 @@ import unittest
 
 import webdriver
 
-# How far the page may be from `sluice plan` between the points of its grid, relative: nine in ten
-# loads, and half of them.
-WORST, USUAL = 0.05, 0.01
-N_LOADS = 6  # at random, of each of four models; Chromium throttles changes of the address
+# How far the page may be from `sluice plan` between the points of its grid, relative: any load,
+# nine in ten of them, and half of them.
+WORST, MOST, USUAL = 0.15, 0.05, 0.01
+N_LOADS = 6  # at random, of each model and range; Chromium throttles changes of the address
 
 
 def plan(model, hardware, **flags):
@@ -33,6 +33,12 @@ def fits(model, hardware, users, context):
     words = [SLUICE, "plan", model, "--on", hardware, "--users", str(users),
              "--context", str(context)]
     return subprocess.run(words, capture_output=True, check=False).returncode == 0
+
+
+def random_loads(random, log_users, log_context):
+    """Pairs of users and tokens, evenly in logarithms of two."""
+    return [(round(2 ** random.uniform(*log_users)), round(2 ** random.uniform(*log_context)))
+            for _ in range(N_LOADS)]
 
 
 def short(value):
@@ -121,12 +127,12 @@ class AnswerTest(PlanCase):
         random = Random(5)
         errors, firsts, n_next, n_plans = [], [], 0, 0
         for model, hardware in (("Meta-Llama-3.1-70B", "H100"), ("gpt-oss-120b", "B200"),
-                                ("DeepSeek-V4-Pro", "H100"), ("Kimi-K3", "B200")):
+                                ("DeepSeek-V4-Pro", "H100"), ("Kimi-K3", "B200"),
+                                ("gpt-oss-120b", "H100")):
             self.choose("model", model)
             self.choose("hardware", hardware)
-            for _ in range(N_LOADS):
-                users = round(2 ** random.uniform(0, 8))
-                context = round(2 ** random.uniform(10, 20))
+            loads = [(9, 2500), (150, 2048), (40, 12000), (3, 3000), (20, 6000), (100, 20000)]
+            for users, context in loads + random_loads(random, (0, 8), (10, 20)):
                 self.load(users, context)
                 if self.page.visible("#fault"):
                     continue
@@ -150,8 +156,9 @@ class AnswerTest(PlanCase):
         self.assertGreater(len(errors), 10 * n_next)
         self.assertGreater(n_plans, 0.85 * len(errors))
         self.assertLess(errors[len(errors) // 2], USUAL)
+        self.assertLess(errors[-1], WORST)
         for each in (errors, firsts):
-            self.assertLess(each[len(each) * 9 // 10], WORST)
+            self.assertLess(each[len(each) * 9 // 10], MOST)
 
     def test_between_numbers_of_wafers_it_interpolates(self):
         self.choose("hardware", "CS-3")
@@ -163,7 +170,7 @@ class AnswerTest(PlanCase):
             for tile, key in (("One user", "tokens_per_s_per_user"), ("Devices", "devices"),
                               ("Price of output", "usd_per_mtok")):
                 shown = float(self.tile(tile).replace(",", ""))
-                self.assertLess(abs(shown / best[key] - 1), WORST, (users, context, key))
+                self.assertLess(abs(shown / best[key] - 1), MOST, (users, context, key))
 
     def test_between_points_it_names_the_command_that_is_exact(self):
         self.choose("model", "Kimi-K3")
@@ -240,21 +247,23 @@ class AnswerTest(PlanCase):
 
     def test_what_fits_is_what_plan_fits(self):
         random = Random(7)
-        n_fit, wrong = 0, []
+        n_loads, n_fit, wrong = 0, 0, []
         for model, hardware in (("Kimi-K3", "B200"), ("Meta-Llama-3.1-70B", "H100"),
-                                ("DeepSeek-V3.2", "H100"), ("gpt-oss-120b", "CS-3")):
+                                ("DeepSeek-V3.2", "H200"), ("DeepSeek-V3.2", "H100"),
+                                ("gpt-oss-120b", "CS-3")):
             self.choose("model", model)
             self.choose("hardware", hardware)
-            for _ in range(N_LOADS):
-                users = round(2 ** random.uniform(5, 8))
-                context = round(2 ** random.uniform(16, 20))
+            # Large ones, too: that is where it is a question.
+            for users, context in (random_loads(random, (0, 8), (10, 20)) +
+                                   random_loads(random, (5, 8), (16, 20))):
+                n_loads += 1
                 self.load(users, context)
                 fault = self.page.visible("#fault")
                 n_fit += not fault
                 if fault == fits(model, hardware, users, context):
                     wrong.append((model, hardware, users, context, self.page.text("#fault")))
-        print(f"\nfits: {4 * N_LOADS} loads, {n_fit} fit, {len(wrong)} are wrong")
-        self.assertTrue(4 < n_fit < 4 * N_LOADS - 4, n_fit)
+        print(f"\nfits: {n_loads} loads, {n_fit} fit, {len(wrong)} are wrong")
+        self.assertTrue(4 < n_fit < n_loads - 4, n_fit)
         self.assertEqual(wrong, [])
 
     def test_the_address_keeps_what_is_chosen(self):
